@@ -1,1 +1,1 @@
-"""What runs a lake by itself: `tidemark up`, its processes and what they say."""
+"""`tidemark up`: the processes that run a lake, and what they say."""

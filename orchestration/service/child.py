@@ -1,4 +1,4 @@
-"""What a part of `tidemark up` does because it is one: it ends when `up` has ended, and says how it ended by a line of JSON."""
+"""A process as a part of `tidemark up`: it ends when `up` has ended, and reports how it ended in a line of JSON."""
 
 import ctypes
 import json
@@ -32,7 +32,7 @@ def command_line(conf: Path, *arguments: str) -> list[str]:
 
 
 def tell(error: Exception) -> None:
-    """What is to be expected of another start, beside what people read; of an error that nobody knows, nothing."""
+    """Report an error to `up`, and whether another start may help, beside the text for people. An unknown error has no such verdict."""
     if PARENT in os.environ:
         verdict = ("passing" if error.is_passing else "lasting") if isinstance(error, TidemarkError) else "unknown"
         text = describe(error).removeprefix(PREFIX).replace("\n" + PREFIX, "\n")

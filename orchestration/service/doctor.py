@@ -40,7 +40,7 @@ BESIDE_THE_HEAP = 1024**3
 LITTLE_ROOM = 2 * 1024**3
 Address = tuple[str, int]
 Parts = list[dict[str, Any]]
-"""Of the `up` that runs, see service_state.parts_of."""
+"""Parts of the `up` that runs, see service_state.parts_of."""
 
 
 @dataclass(frozen=True)
@@ -145,24 +145,26 @@ def _of_ports(conf: Conf, parts: Parts) -> Iterator[Finding]:
 
 def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding:
     try:
-        place = where()
-        if isinstance(place, Path):
-            if not place.is_dir():
-                return Finding(what, "warning", f"{place} is not there yet", f"mkdir -p {place}")
-        elif place is not None:
-            socket.create_connection(place, PATIENCE_SECONDS).close()
+        address = where()
+        if isinstance(address, Path):
+            if not address.is_dir():
+                return Finding(what, "warning", f"{address} is not there yet", f"mkdir -p {address}")
+        elif address is not None:
+            socket.create_connection(address, PATIENCE_SECONDS).close()
     except TidemarkError as error:
         return Finding(what, "bad", str(error))
     except OSError as error:
-        assert not isinstance(place, Path) and place is not None
-        return Finding(what, "bad", f"{place[0]}:{place[1]} cannot be reached: {error.strerror or error}", "tidemark status")
+        assert not isinstance(address, Path) and address is not None
+        return Finding(what, "bad", f"{address[0]}:{address[1]} cannot be reached: {error.strerror or error}", "tidemark status")
     return Finding(
-        what, "good", "comes to us" if place is None else f"{place if isinstance(place, Path) else ':'.join(map(str, place))} answers"
+        what,
+        "good",
+        "comes to us" if address is None else f"{address if isinstance(address, Path) else ':'.join(map(str, address))} answers",
     )
 
 
 def _of_transport(transport: Transport) -> Address | Path | None:
-    """Where a source is; None for what comes by itself, or whose address a library knows."""
+    """Return the address of a source; None if its events are pushed, or a library knows the address."""
     match transport:
         case LandingFolder():
             return transport.path
@@ -193,9 +195,9 @@ def _of_sink(sink: SinkSettings) -> Address | Path | None:
     if sink.postgres:
         from psycopg.conninfo import conninfo_to_dict
 
-        known = conninfo_to_dict(resolved(sink.postgres.dsn, "pipeline.yml"))
-        host = str(known.get("host") or "")
-        return (host, int(known.get("port") or 5432)) if host and not host.startswith("/") else None
+        parameters = conninfo_to_dict(resolved(sink.postgres.dsn, "pipeline.yml"))
+        host = str(parameters.get("host") or "")
+        return (host, int(parameters.get("port") or 5432)) if host and not host.startswith("/") else None
     return None
 
 

@@ -1,4 +1,4 @@
-"""What `tidemark up` does by the clock: each job a command, never twice at once, with a row in ops.runs when it has ended."""
+"""Jobs that `tidemark up` starts by the clock: each a command, never twice at once, with a row in ops.runs when it has ended."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class _Begun:
 
 
 class Jobs:
-    """Of one lake, whose ops.runs says what was done before."""
+    """The jobs of one lake, whose ops.runs says what was done before."""
 
     def __init__(self, conf: Conf, write: Write) -> None:
         """Starts nothing; without schedules no table is read."""
@@ -34,7 +34,7 @@ class Jobs:
         self.follow(conf)
 
     def follow(self, conf: Conf) -> None:
-        """What runs goes on as it began."""
+        """Take another conf. A running job goes on as it began."""
         self._conf = conf
         self._due: dict[str, datetime] = {}
 
@@ -51,13 +51,13 @@ class Jobs:
                 self._due[name] = next(CronSim(self._conf.schedules[name].cron, now))
 
     def end(self, now: datetime) -> None:
-        """What runs is ended, and noted so."""
-        for begun in self._running.values():
-            begun.command.drain()
+        """End running jobs, and note that in ops.runs."""
+        for running in self._running.values():
+            running.command.drain()
         for name in [*self._running]:
-            begun = self._running.pop(name)
-            begun.command.end(DRAIN_SECONDS)
-            self._note(name, begun, None, now)
+            running = self._running.pop(name)
+            running.command.end(DRAIN_SECONDS)
+            self._note(name, running, None, now)
 
     def _begin(self, name: str, due_at: datetime, now: datetime) -> _Begun:
         from orchestration.storage.snapshots import find_snapshot
@@ -69,13 +69,13 @@ class Jobs:
         command = Command(name, arguments(self._conf.schedules[name]), self._conf.folder, self._write)
         return _Begun(due_at, now, snapshot.snapshot_id if snapshot else None, command)
 
-    def _note(self, name: str, begun: _Begun, code: int | None, now: datetime) -> None:
+    def _note(self, name: str, running: _Begun, code: int | None, now: datetime) -> None:
         outcome = "ended" if code is None else OUTCOMES.get(code, "broke")
-        error = begun.command.error
+        error = running.command.error
         reason = error[0] if error else f"it ended by {cause(code)}" if outcome == "broke" and code is not None else None
-        seconds = (now - begun.started_at).total_seconds()
+        seconds = (now - running.started_at).total_seconds()
         self._write("up", f"{name}: {outcome} after {seconds:.0f} s" + (f": {reason}" if reason else ""))
-        _append(self._conf.lake, name, begun.due_at, begun.started_at, seconds, outcome, begun.snapshot_id, reason)
+        _append(self._conf.lake, name, running.due_at, running.started_at, seconds, outcome, running.snapshot_id, reason)
 
 
 def arguments(schedule: ScheduleSettings) -> list[str]:
@@ -92,11 +92,11 @@ def _next_times(conf: Conf, now: datetime) -> Iterator[tuple[str, datetime]]:
         return
     from orchestration.storage.runs import last_due
 
-    known = last_due(conf.lake)
+    due = last_due(conf.lake)
     for name, schedule in conf.schedules.items():
-        if name not in known:
+        if name not in due:
             _append(conf.lake, name, now, now, 0.0, "declared", None, None)
-        yield name, next(CronSim(schedule.cron, known.get(name, now)))
+        yield name, next(CronSim(schedule.cron, due.get(name, now)))
 
 
 def _append(lake: Location, *values: object) -> None:

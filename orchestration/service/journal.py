@@ -1,4 +1,4 @@
-"""What the parts of `tidemark up` say: lines `<instant> <part> <line>` in `up/journal.log`, of which the last 50 MB are kept."""
+"""The journal of `tidemark up`: lines `<instant> <part> <line>` in `up/journal.log`, of which the last 50 MB are kept."""
 
 import json
 import logging
@@ -31,11 +31,11 @@ class Journal:
 
 class _Handler(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
-        """Where the disk is full, lines are lost, and the parts go on."""
+        """Lose lines while the disk is full; the parts go on."""
 
 
 def file_of(lake: Location) -> Path:
-    """Of the newest lines; the older ones are in files with .1 to .4 behind its name."""
+    """Return the file of the newest lines; older ones are in files with .1 to .4 after its name."""
     return folder_of(lake).local / "journal.log"
 
 

@@ -31,7 +31,7 @@ def parts_of(conf: Conf) -> Iterator[Part]:
 
 
 def concern_of(part: str, conf: Conf) -> object:
-    """What of a conf a part was started with; where it has changed, the part has to be started again."""
+    """Return the settings that a part was started with; if they have changed, the part has to be started again."""
     if part == COLLECTOR:
         return conf.sources, conf.lake
     if part == SQL_SERVER:

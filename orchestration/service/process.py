@@ -35,7 +35,7 @@ class Command:
     """A command of `tidemark` that runs, and all that it has started. `error`: how it broke, if it did, and the verdict of child.py."""
 
     def __init__(self, name: str, arguments: Sequence[str], conf: Path, write: Write) -> None:
-        """By the main thread: the kernel ends the process when the thread that has started it ends."""
+        """Start the process. The main thread must call this: the kernel ends the process when the thread that started it ends."""
         self._process = subprocess.Popen(
             command_line(conf, *arguments),
             stdin=subprocess.DEVNULL,
@@ -204,5 +204,5 @@ def _started(process: int) -> float | None:
 
 
 def cause(code: int) -> str:
-    """Of an end, by the exit code as Popen has it."""
+    """Describe how a process ended, from the exit code as Popen has it."""
     return signal.Signals(-code).name if code < 0 else f"itself, with exit code {code}"

@@ -33,15 +33,15 @@ FULL_BYTES = 64 * 1024 * 1024
 
 
 class Service:
-    """Of one lake, by one process."""
+    """The service of one lake, in one process."""
 
     def __init__(self, folder: Path, tell: Callable[[str], None], names: Sequence[str] = ()) -> None:
         """`folder`: the conf. `tell`: people at the terminal, of what the journal says of parts. `names`: of parts; none: all."""
         self._folder, self._tell, self._names = folder, tell, names
         self.conf = load(folder)
-        known = [part.name for part in parts_of(self.conf)]
-        if odd := sorted({*names} - {*known}):
-            raise ConfError(f"{odd[0]} is no part that the conf asks for; they are {', '.join(known)}")
+        names_of_parts = [part.name for part in parts_of(self.conf)]
+        if odd := sorted({*names} - {*names_of_parts}):
+            raise ConfError(f"{odd[0]} is no part that the conf asks for; they are {', '.join(names_of_parts)}")
         self.stop = threading.Event()
         self._processes: dict[str, Process] = {}
         self._jobs, self._jobs_from = Jobs(self.conf, self._write), 0.0
@@ -131,10 +131,10 @@ class Service:
         if streams.state.started is None or streams.is_draining:
             return
         beat = last_beat(self.conf.lake)
-        begun = streams.state.started
-        silence = time.time() - max(beat or 0.0, begun)
+        started = streams.state.started
+        silence = time.time() - max(beat or 0.0, started)
         patience = max(TRIGGERS * self.conf.engine.trigger_seconds, LEAST_SILENCE_SECONDS)
-        if beat is None or beat < begun:
+        if beat is None or beat < started:
             patience = START_SECONDS
         streams.hangs(f"it has said nothing for {silence:.0f} s" if silence > patience else None)
         if silence > max(2 * patience, START_SECONDS):  # a switch of generations takes its time too
@@ -172,7 +172,7 @@ class Service:
 
 
 def _stamp(folder: Path) -> dict[Path, int]:
-    """Of the files of a conf: when each was changed last."""
+    """Return when each file of a conf was last changed."""
     stamps = {}
     for file in folder.rglob("*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the view of alerts shows: what fires now, silences, changes and messages; and what its forms do."""
+"""The view of alerts: what fires now, silences, changes and messages; and the actions of its forms."""
 
 import secrets
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from orchestration.storage.alert_changes import firing, pinned_alerts
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.silences import NotedSilence, append_silence, end_silence, silences
 from orchestration.utc import EPOCH
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 
 MOST, LONGEST_TEXT = 100, 1_000
 LENGTHS = {"30 min": timedelta(minutes=30), "2 h": timedelta(hours=2), "8 h": timedelta(hours=8), "1 d": timedelta(days=1)}
@@ -36,14 +36,14 @@ class AlertFacts:
     messages: Sequence[dict[str, Any]]
 
 
-def alerts(look: Look) -> AlertFacts:
-    """As of the newest snapshot."""
-    pinned, now = pinned_alerts(look.conf.lake), look.now
-    fires = _firing(look.conf, now)
+def alerts(request: ViewRequest) -> AlertFacts:
+    """Read what the view shows from the newest snapshot."""
+    pinned, now = pinned_alerts(request.conf.lake), request.now
+    fires = _firing(request.conf, now)
     changes = pinned.history(EPOCH, MOST) if pinned else []
-    held = [noted for noted in silences(look.conf.lake) if noted.silence.ends_at > now]
-    messages = sorted(rows_of(path_of(look.conf.lake, notifications.TABLE)), key=lambda row: row["at"], reverse=True)[:MOST]
-    return AlertFacts(now, len(look.conf.alerts), len(fires), fires[:MOST], held, changes, messages)
+    held = [noted for noted in silences(request.conf.lake) if noted.silence.ends_at > now]
+    messages = sorted(rows_of(path_of(request.conf.lake, notifications.TABLE)), key=lambda row: row["at"], reverse=True)[:MOST]
+    return AlertFacts(now, len(request.conf.alerts), len(fires), fires[:MOST], held, changes, messages)
 
 
 def count_firing(conf: Conf) -> int:
@@ -51,32 +51,32 @@ def count_firing(conf: Conf) -> int:
     return sum(row["state"] == "firing" and row["seen"] is None for row in _firing(conf, datetime.now(UTC))) if conf.alerts else 0
 
 
-def acknowledge(look: Look, form: dict[str, str]) -> None:
-    """Of the alert `alert_id`, by `author`; ConfError where it does not fire any more."""
-    row = next((row for row in _firing(look.conf, look.now) if row["alert_id"] == form.get("alert_id")), None)
+def acknowledge(request: ViewRequest, form: dict[str, str]) -> None:
+    """Acknowledge the alert `alert_id` for `author`. ConfError if it does not fire any more."""
+    row = next((row for row in _firing(request.conf, request.now) if row["alert_id"] == form.get("alert_id")), None)
     if row is None:
         raise ConfError("this alert has ended meanwhile, or is of another lake; go back, and load the page again.")
     author, note = _text(form, "author"), form.get("note", "").strip()[:LONGEST_TEXT]
-    append_acknowledgement(look.conf.lake, Acknowledgement(row["alert_id"], author, look.now, note))
+    append_acknowledgement(request.conf.lake, Acknowledgement(row["alert_id"], author, request.now, note))
 
 
-def silence(look: Look, form: dict[str, str]) -> None:
-    """Of `alert` and `entity`, names with wildcards, from now on for `length`; ConfError where they mean nothing."""
+def silence(request: ViewRequest, form: dict[str, str]) -> None:
+    """Silence `alert` and `entity`, names with wildcards, from now on for `length`. ConfError if these are not valid."""
     alert, entity, author, reason = (_text(form, name) for name in ("alert", "entity", "author", "reason"))
-    if not any(fnmatchcase(name, alert) for name in look.conf.alerts):
+    if not any(fnmatchcase(name, alert) for name in request.conf.alerts):
         raise ConfError(f"no alert of alerts.yml has the name {alert}: * stands for any text, ? for one character.")
     if (length := LENGTHS.get(form.get("length", ""))) is None:
         raise ConfError(f"a silence lasts one of {', '.join(LENGTHS)}; `tidemark alerts silence` makes others.")
-    made = Silence(secrets.token_hex(4), alert, entity, look.now, look.now + length)
-    append_silence(look.conf.lake, NotedSilence(made, author, reason, look.now))
+    made = Silence(secrets.token_hex(4), alert, entity, request.now, request.now + length)
+    append_silence(request.conf.lake, NotedSilence(made, author, reason, request.now))
 
 
-def unsilence(look: Look, form: dict[str, str]) -> None:
+def unsilence(request: ViewRequest, form: dict[str, str]) -> None:
     """End the silence `silence_id` now."""
-    noted = next((noted for noted in silences(look.conf.lake) if noted.silence.silence_id == form.get("silence_id")), None)
-    if noted is None or noted.silence.ends_at <= look.now:
+    noted = next((noted for noted in silences(request.conf.lake) if noted.silence.silence_id == form.get("silence_id")), None)
+    if noted is None or noted.silence.ends_at <= request.now:
         raise ConfError("this silence is over; go back, and load the page again.")
-    end_silence(look.conf.lake, noted, _text(form, "author"), look.now)
+    end_silence(request.conf.lake, noted, _text(form, "author"), request.now)
 
 
 def _firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:

@@ -11,12 +11,12 @@ from gold.spec import Group
 from gold.vectors import features_of
 from orchestration.storage.delta import literal
 from orchestration.storage.notes import notes_between
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, instant
 from silver.spec import Metric
 
 PARTS = 750
-"""Of a span. Where a line has more windows, each part of it shows the least and the greatest."""
+"""Parts of a span. If a line has more windows, each part shows the least and the greatest."""
 WINDOWS = """
   select device_id, metric, epoch(window_end) as ended, value, revision,
     count(*) over (partition by device_id, metric) as windows, floor((epoch(window_end) - {start}) / {length} * {parts}) as place
@@ -36,14 +36,15 @@ CARRIED = """
   where value is not null order by ended
 """
 Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
-"""By metric, device and kind: window, amended, open or carried. A null breaks the line."""
+"""Points by metric, device and kind: window, amended, open or carried. A null breaks the line."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Of a metric. `lines`: device, kind and points, the x in seconds since 1970. `thinned`: the windows of a line that shows fewer.
+    """The chart of a metric. `lines`: device, kind and points, with x in seconds since 1970. `thinned`: the windows of a line that shows
+    fewer.
 
-    `notes`: on spans of time, see storage/notes.py.
+    `notes`: notes on spans of time, see storage/notes.py.
     """
 
     group: str
@@ -59,7 +60,7 @@ class Chart:
             {"device": device, "kind": kind, "x": [x for x, _ in points], "y": [y for _, y in points]}
             for device, kind, points in self.lines
         ]
-        bands = [{"start": of["begins_at"].timestamp(), "end": of["ends_at"].timestamp(), "text": of["text"]} for of in self.notes]
+        bands = [{"start": note["begins_at"].timestamp(), "end": note["ends_at"].timestamp(), "text": note["text"]} for note in self.notes]
         return json.dumps({"group": self.group, "metric": self.metric.name, "lines": lines, "bands": bands})
 
     @property
@@ -69,23 +70,28 @@ class Chart:
         return [(device, x, y) for device, points in closed for x, y in [*reversed(points)][:3] if y is not None]
 
 
-def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool) -> list[Chart]:
+def charts(request: ViewRequest, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool) -> list[Chart]:
     """One a metric that has something to show. `is_newest`: the span reaches up to now, so that open windows belong to it."""
-    of: dict[str, Any] = {"group": group.name, "devices": literal([*devices]), "start": span.start.timestamp(), "end": span.end.timestamp()}
-    of |= {"since": instant(span.start), "until": instant(span.end)}
-    windows = look.rows(WINDOWS.format(**of, length=of["end"] - of["start"], parts=PARTS)) if devices else []
-    steps = {name: look.conf.metrics[name] for name in group.metrics}
+    values: dict[str, Any] = {
+        "group": group.name,
+        "devices": literal([*devices]),
+        "start": span.start.timestamp(),
+        "end": span.end.timestamp(),
+    }
+    values |= {"since": instant(span.start), "until": instant(span.end)}
+    windows = request.rows(WINDOWS.format(**values, length=values["end"] - values["start"], parts=PARTS)) if devices else []
+    steps = {name: request.conf.metrics[name] for name in group.metrics}
     lines: Lines = defaultdict(list)
     for row in windows:
         lines[row["metric"], row["device_id"], "window"].append((row["ended"], row["value"]))
         if row["revision"]:
             lines[row["metric"], row["device_id"], "amended"].append((row["ended"], row["value"]))
     if is_newest and windows:
-        _add_open(look, lines, of)
+        _add_open(request, lines, values)
     if group.vector is not None and windows:
-        _add_carried(look, group, lines, of)
+        _add_carried(request, group, lines, values)
     thinned = {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
-    drawn, notes = [], notes_between(look.conf.lake, span.start, span.end)
+    drawn, notes = [], notes_between(request.conf.lake, span.start, span.end)
     for name, metric in steps.items():
         of_metric = [
             (device, kind, [*_broken(points, metric.every_seconds)] if kind == "window" and name not in thinned else points)
@@ -97,23 +103,23 @@ def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_n
     return drawn
 
 
-def _add_open(look: Look, lines: Lines, of: Mapping[str, Any]) -> None:
+def _add_open(request: ViewRequest, lines: Lines, values: Mapping[str, Any]) -> None:
     """Windows that no watermark has passed, as far as readings have come; each line goes on from its last closed window."""
-    for row in look.rows(OPEN.format(**of)):
+    for row in request.rows(OPEN.format(**values)):
         line = lines[row["metric"], row["device_id"], "open"]
         if not line:
             line += lines.get((row["metric"], row["device_id"], "window"), [])[-1:]
         line.append((row["ended"], row["value"]))
 
 
-def _add_carried(look: Look, group: Group, lines: Lines, of: Mapping[str, Any]) -> None:
+def _add_carried(request: ViewRequest, group: Group, lines: Lines, values: Mapping[str, Any]) -> None:
     """Features of vectors that an earlier window has filled, by the metric and device that they are of."""
     assert group.vector is not None
     by_device = group.vector.entity == "device"
     metrics = features_of(group, group.vector)
-    names = {**of, "features": f"[{', '.join(map(literal, group.vector.features))}]"}
-    entities = of["devices"] if by_device else literal([group.name])
-    for row in look.rows(CARRIED.format(**names, entities=entities)):
+    names = {**values, "features": f"[{', '.join(map(literal, group.vector.features))}]"}
+    entities = values["devices"] if by_device else literal([group.name])
+    for row in request.rows(CARRIED.format(**names, entities=entities)):
         metric = metrics.get(row["feature"])
         device = row["entity"] if by_device else row["feature"].removesuffix(f".{metric}")
         if metric is not None and (metric, device, "window") in lines:

@@ -1,4 +1,4 @@
-"""What the view of devices shows: those that were seen last the longest ago, and of one what became of what it sent, and its clock."""
+"""The view of devices: those that were last seen the longest ago; for one device what became of its events, and its clock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any
 from orchestration.storage.delta import is_table, literal
 from orchestration.storage.registry import NEWEST, versions
 from orchestration.storage.tables import LakeStore
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, instant, span_of
 
 MOST = 200
@@ -58,30 +58,30 @@ class Devices:
 
     @property
     def ahead(self) -> float | None:
-        """By how many seconds its clock is ahead of the fleet's, where both send as soon as they measure."""
+        """Return the seconds by which its clock is ahead of the fleet's, if both send as soon as they measure."""
         return None if self.delay is None or self.fleet_delay is None else self.fleet_delay - self.delay
 
 
-def devices(look: Look) -> Devices:
+def devices(request: ViewRequest) -> Devices:
     """`device`; or `find`, a part of names; and a span that ends when the newest row came."""
-    store = LakeStore(look.conf)
-    look = replace(look, tables=", ".join(("silver.devices", *TABLES.values())))
+    store = LakeStore(request.conf)
+    request = replace(request, tables=", ".join(("silver.devices", *TABLES.values())))
     tables = {kind: name for kind, name in TABLES.items() if is_table(store.table_path(name))}
-    name, part = look.asked.get("device", ""), look.asked.get("find", "")
+    name, part = request.params.get("device", ""), request.params.get("find", "")
     came = " union all ".join(f"select max(ingested_at) as came_at from {table}" for table in tables.values())
-    newest = look.rows(f"select max(came_at) as came_at from ({came})")[0]["came_at"] if "readings" in tables else None
+    newest = request.rows(f"select max(came_at) as came_at from ({came})")[0]["came_at"] if "readings" in tables else None
     if newest is None:
-        return Devices(look.now, None, part)
-    span = span_of(look.asked, newest, "day")
-    of = {"start": instant(span.start), "end": instant(span.end), "device": literal(name)}
+        return Devices(request.now, None, part)
+    span = span_of(request.params, newest, "day")
+    values = {"start": instant(span.start), "end": instant(span.end), "device": literal(name)}
     which = f"device_id = {literal(name)}" if name else f"contains(lower(device_id), {literal(part.lower())})"
-    counted = " union all ".join(OF_TABLE.format(kind=kind, table=table, which=which, **of) for kind, table in tables.items())
+    counted = " union all ".join(OF_TABLE.format(kind=kind, table=table, which=which, **values) for kind, table in tables.items())
     sums = ", ".join(SUM.format(kind=kind) for kind in TABLES)
-    found = look.rows(ALL.format(newest=NEWEST, which=which, counted=counted, sums=sums, most=MOST))
+    rows = request.rows(ALL.format(newest=NEWEST, which=which, counted=counted, sums=sums, most=MOST))
     if not name:
-        return Devices(look.now, span, part, found, found[0]["devices"] if found else 0)
-    (delays,) = look.rows(DELAYS.format(**of))
-    registered = sorted(versions(look.conf.lake, name), key=lambda row: row["registered_at"])
-    device = next(iter(found), dict.fromkeys(TABLES, 0) | {"name": name, "groups": (), "zone": None, "seen_at": None, "measured_at": None})
-    metrics = look.rows(BY_METRIC.format(**of))
-    return Devices(look.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1])
+        return Devices(request.now, span, part, rows, rows[0]["devices"] if rows else 0)
+    (delays,) = request.rows(DELAYS.format(**values))
+    registered = sorted(versions(request.conf.lake, name), key=lambda row: row["registered_at"])
+    device = next(iter(rows), dict.fromkeys(TABLES, 0) | {"name": name, "groups": (), "zone": None, "seen_at": None, "measured_at": None})
+    metrics = request.rows(BY_METRIC.format(**values))
+    return Devices(request.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1])

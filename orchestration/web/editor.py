@@ -1,4 +1,4 @@
-"""What the view of SQL shows: an editor over one snapshot, the answer of a query as a table and a chart, and saved queries."""
+"""The view of SQL: an editor over one snapshot, the answer of a query as a table and a chart, and saved queries."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from orchestration.serving.sql.completion import candidates, starting_with, word
 from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET, Encoded
 from orchestration.serving.sql.output import replacing
 from orchestration.serving.sql.shell_names import SnapshotTables
-from orchestration.web.queries import Look, Queries, table_of
+from orchestration.web.queries import Queries, ViewRequest, table_of
 from orchestration.web.security import whole
 
 MOST_SHOWN, MOST_COLUMNS, MOST_DRAWN, MOST_LINES, MOST_WORDS = 200, 100, 5_000, 8, 40
@@ -49,23 +49,23 @@ class Editor:
     chart: str = ""
 
 
-def question_of(asked: Mapping[str, str]) -> Question:
+def question_of(params: Mapping[str, str]) -> Question:
     """ConfError for a snapshot that is no number."""
-    snapshot = asked.get("snapshot", "").strip()
+    snapshot = params.get("snapshot", "").strip()
     number = whole(snapshot, -1)
     if snapshot and number < 0:
         raise ConfError(f"{snapshot[:20]} is no snapshot; leave it empty for the newest, or take a number of the view of runs.")
-    return Question(asked.get("query", ""), number if snapshot else None)
+    return Question(params.get("query", ""), number if snapshot else None)
 
 
 async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
     """`query`, `snapshot`; without a query there is an example, which is not asked."""
-    asked = request.query_params
-    query, snapshot, saved = asked.get("query", ""), asked.get("snapshot", ""), saved_queries(conf)
+    params = request.query_params
+    query, snapshot, saved = params.get("query", ""), params.get("snapshot", ""), saved_queries(conf)
     if not query.strip():
         return Editor(EXAMPLE, snapshot, saved)
     try:
-        answer = await queries.answer(request, question_of(asked), ARROW)
+        answer = await queries.answer(request, question_of(params), ARROW)
     except TidemarkError as error:
         return Editor(query, snapshot, saved, str(error))
     return await asyncio.to_thread(_answered, query, snapshot, saved, answer)
@@ -82,16 +82,16 @@ def _answered(query: str, snapshot: str, saved: Mapping[str, str], answer: Encod
     return Editor(query, snapshot, saved, "", columns, shown, len(table), every.num_columns, is_cut_off, of_snapshot, _chart(table))
 
 
-def completions(tables: Callable[[], SnapshotTables], text: str, place: int) -> dict[str, Any]:
+def completions(tables: Callable[[], SnapshotTables], text: str, cursor: int) -> dict[str, Any]:
     """Words that may stand at this place of a text: the beginning that they replace, and the likeliest first."""
-    before = text[:place]
+    before = text[:cursor]
     word = word_before(before)
-    found = starting_with(word, candidates(tables(), text, before))
-    return {"word": word, "words": [text for text, _ in zip(found, range(MOST_WORDS), strict=False)]}
+    completions = starting_with(word, candidates(tables(), text, before))
+    return {"word": word, "words": [text for text, _ in zip(completions, range(MOST_WORDS), strict=False)]}
 
 
 def folder_of(conf: Conf) -> Path:
-    """Of saved queries, beside the folder of conf: a file each."""
+    """Return the folder of saved queries, beside the folder of conf: one file a query."""
     return conf.folder.parent / "queries"
 
 
@@ -99,9 +99,9 @@ def saved_queries(conf: Conf) -> dict[str, str]:
     return {file.stem: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder_of(conf).glob("*.sql"))}
 
 
-def save_query(look: Look, form: dict[str, str]) -> None:
-    """As a file of that `name`, which is replaced. ConfError for a name that is no plain word."""
-    name, query, conf = form.get("name", ""), form.get("query", ""), look.conf
+def save_query(request: ViewRequest, form: dict[str, str]) -> None:
+    """Save the query as a file of that `name`, and replace an older one. ConfError for a name that is no plain word."""
+    name, query, conf = form.get("name", ""), form.get("query", ""), request.conf
     if not NAME.fullmatch(name):
         raise ConfError(f"{name or 'nothing'} is no name for a query: take small letters, digits, - and _, at most 60.")
     folder_of(conf).mkdir(exist_ok=True)
@@ -127,7 +127,7 @@ def _chart(table: pa.Table) -> str:
         return ""
     is_time = pa.types.is_timestamp(x.type)
     micros = x.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_pylist() if is_time else []
-    at = [of / 1e6 for of in micros] if is_time else x.cast(pa.float64(), safe=False).to_pylist()
+    at = [micros_of_point / 1e6 for micros_of_point in micros] if is_time else x.cast(pa.float64(), safe=False).to_pylist()
     numbers = [(name, column) for name, column in zip(names[1:], others, strict=True) if _is_number(column.type)][:MOST_LINES]
     lines = [{"device": name, "kind": "window", "y": column.cast(pa.float64(), safe=False).to_pylist()} for name, column in numbers]
     return json.dumps(plain({"is_time": is_time, "x": at, "lines": lines, "bands": []})) if lines else ""
@@ -138,4 +138,4 @@ def _is_axis(kind: pa.DataType) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return any(of(kind) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    return any(is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))

@@ -1,4 +1,4 @@
-"""What open pages share: one watch over the lake, and each view read once for all who look at it, when something has changed."""
+"""Facts that open pages share: one watch over the lake, and each view read once for all who look at it, when something has changed."""
 
 import asyncio
 import time
@@ -35,9 +35,9 @@ class _Read(Generic[T]):
 
 
 class Facts(Generic[K, T]):
-    """By view: read in a thread when they are asked for. `read`: what a view shows.
+    """Facts by view, read in a thread when a page asks for them. `read`: reads the facts of a view.
 
-    `state_of`: what a view depends on alone; None for one that depends on anything in the lake, and on the time.
+    `state_of`: the cache key of a view, all that it depends on; None for a view that depends on anything in the lake, and on the time.
     """
 
     def __init__(self, lake: Location, read: Callable[[K], T], state_of: Callable[[K], object], threads: Callable[[K], Executor]) -> None:
@@ -55,24 +55,24 @@ class Facts(Generic[K, T]):
         return self._number
 
     async def newest(self, view: K) -> T:
-        """As it is now, or was two seconds ago where nothing has changed."""
+        """Return the facts as they are now, or were two seconds ago if nothing has changed."""
         await self._look()
         return await self._seen_newest(view)
 
     async def _seen_newest(self, view: K) -> T:
-        """Of the lake as it was looked at last."""
+        """Return the facts of the lake as last checked."""
         async with self._locks.setdefault(view, asyncio.Lock()):
-            known, number = self._known.pop(view, None), self._number
-            if known is None or not known.holds(number):
+            kept, number = self._known.pop(view, None), self._number
+            if kept is None or not kept.holds(number):
                 state = await asyncio.to_thread(self._state_of, view)
-                if known is None or state is None or known.state != state:
+                if kept is None or state is None or kept.state != state:
                     facts = await asyncio.get_running_loop().run_in_executor(self._threads(view), self._read, view)
-                    known = _Read(facts, number, time.monotonic(), state)
-                known = replace(known, number=number)
-            self._known[view] = known
+                    kept = _Read(facts, number, time.monotonic(), state)
+                kept = replace(kept, number=number)
+            self._known[view] = kept
             for old in [*self._known][:-MOST]:
                 del self._known[old]
-            return known.facts
+            return kept.facts
 
     async def stream(self, view: K) -> AsyncIterator[T | TidemarkError]:
         """Now, and each time that they have changed, if only by their age; an error where they cannot be read."""

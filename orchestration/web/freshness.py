@@ -40,10 +40,10 @@ NONE_KNOWN = "select '' as device_group, '' as device_id limit 0"
 
 @dataclass(frozen=True)
 class Freshness:
-    """Of a group. `devices`: that it has, or had a window of in the day before the newest one; `fresh`: see tolerance.
+    """The freshness of a group. `devices`: those it has, or that had a window in the day before the newest one; `fresh`: see tolerance.
 
-    `worst`: the device whose newest window is the oldest, and when that ended; None where it had none in that day. Without a device, and
-    as long as no group has a window, there is no worst one.
+    `worst`: the device whose newest window is the oldest, and when that ended; None if it had none in that day. There is no worst device
+    without devices, or while no group has a window.
     """
 
     group: str
@@ -60,23 +60,23 @@ class Freshness:
 
 
 def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], group: str | None = None) -> Sequence[Freshness]:
-    """Of all groups, or of one, those first whose worst device is the oldest. `rows`: of a query."""
+    """List the freshness of all groups, or of one, the group with the oldest worst device first. `rows`: runs a query."""
     of_known, of_ended = (
         ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
     )
     chosen = [*conf.groups.values()] if group is None else [conf.groups[group]]
-    tolerances = {of.name: tolerance(conf, of) for of in chosen}
+    tolerances = {one.name: tolerance(conf, one) for one in chosen}
     different = sorted({*tolerances.values()})  # few, even of many groups
     has_devices, has_windows = is_table(path_of(conf.lake, DEVICES)), has_gold(conf)
     query = OF_GROUPS.format(
         known=KNOWN.format(newest=NEWEST, which=of_known) if has_devices else NONE_KNOWN,
         newest=NEWEST_WINDOW if has_windows else NO_WINDOW,
         ended=ENDED.format(seconds=int(SINCE.total_seconds()), of_group=of_ended) if has_windows else NONE_ENDED,
-        fresh=", ".join(FRESH.format(seconds=of.total_seconds()) for of in different),
+        fresh=", ".join(FRESH.format(seconds=lag.total_seconds()) for lag in different),
     )
     by_name = {row["device_group"]: row for row in rows(query)} if has_devices or has_windows else {}
-    found = [_of_group(of, by_name.get(of.name), different.index(tolerances[of.name])) for of in chosen]
-    return sorted(found, key=lambda of: (of.worst is None, of.worst_at is not None, of.worst_at, of.group))
+    groups = [_of_group(one, by_name.get(one.name), different.index(tolerances[one.name])) for one in chosen]
+    return sorted(groups, key=lambda one: (one.worst is None, one.worst_at is not None, one.worst_at, one.group))
 
 
 class NewestFreshness:
@@ -89,7 +89,7 @@ class NewestFreshness:
         self._asking = threading.Lock()
 
     def of(self, conf: Conf, queries: Queries, snapshot: object) -> Sequence[Freshness]:
-        """As it was when it was asked last; nothing before the first answer."""
+        """Return the last answer; nothing before the first one. A new snapshot is asked for in the background."""
         if self._asked[0] != snapshot and time.monotonic() - self._asked[1] > LONGEST and self._asking.acquire(blocking=False):
             self._asked = snapshot, time.monotonic()
             threading.Thread(target=self._ask, args=(conf, queries), daemon=True).start()
@@ -113,9 +113,9 @@ def tolerance(conf: Conf, group: Group) -> timedelta:
     return timedelta(seconds=2 * max(conf.metrics[name].step_seconds for name in group.metrics) + group.lateness_seconds)
 
 
-def _of_group(group: Group, row: Mapping[str, Any] | None, place: int) -> Freshness:
-    """`place`: of its tolerance."""
+def _of_group(group: Group, row: Mapping[str, Any] | None, tolerance_index: int) -> Freshness:
+    """`tolerance_index`: the index of its tolerance."""
     label = group.label or group.name
     if row is None or not row["has_windows"]:
         return Freshness(group.name, label, row["devices"] if row else 0, 0)
-    return Freshness(group.name, label, row["devices"], row["fresh"][place], row["worst"], row["worst_at"], row["newest_at"])
+    return Freshness(group.name, label, row["devices"], row["fresh"][tolerance_index], row["worst"], row["worst_at"], row["newest_at"])

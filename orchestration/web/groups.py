@@ -1,4 +1,4 @@
-"""What the view of groups shows: how fresh each is, and of one its windows and vectors as charts, with the newest values by device."""
+"""The view of groups: how fresh each is; for one group its windows and vectors as charts, with the newest values by device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from typing import Any
 from gold.spec import Group
 from orchestration.web.charts import Chart, charts
 from orchestration.web.freshness import Freshness, freshness, has_gold
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, instant, span_of
 
 MOST_GROUPS, MOST_ROWS, MOST_DEVICES = 200, 200, 6
@@ -41,38 +41,38 @@ class Groups:
     values: Sequence[Mapping[str, Any]] = ()
     devices: Sequence[str] = ()
     charts: Sequence[Chart] = ()
-    known: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
 
     def asked(self, **changes: Any) -> dict[str, Any]:
         """The parameters of this view, some of them changed."""
-        return {name: value for name, value in {**self.known, **changes}.items() if value not in (None, "")}
+        return {name: value for name, value in {**self.params, **changes}.items() if value not in (None, "")}
 
 
-def groups(look: Look) -> Groups:
+def groups(request: ViewRequest) -> Groups:
     """`group`, `device` (again for each one), and a span; without a group the freshness of all."""
-    group = look.conf.groups.get(look.asked.get("group", ""))
+    group = request.conf.groups.get(request.params.get("group", ""))
     if group is None:
-        every = freshness(look.conf, replace(look, tables=OF_ALL).rows)
-        return Groups(look.now, every[:MOST_GROUPS], len(every))
-    look = replace(look, tables=OF_ONE.format(group=group.name))
-    (fresh,) = freshness(look.conf, look.rows, group.name)
+        every = freshness(request.conf, replace(request, tables=OF_ALL).rows)
+        return Groups(request.now, every[:MOST_GROUPS], len(every))
+    request = replace(request, tables=OF_ONE.format(group=group.name))
+    (fresh,) = freshness(request.conf, request.rows, group.name)
     newest = fresh.newest_at
-    if newest is None and has_gold(look.conf):
-        newest = look.rows(NEWEST.format(table=f"gold.{group.name}_aggregates"))[0]["newest"]
+    if newest is None and has_gold(request.conf):
+        newest = request.rows(NEWEST.format(table=f"gold.{group.name}_aggregates"))[0]["newest"]
     if newest is None:
-        return Groups(look.now, (), 0, group, fresh)
-    span = span_of(look.asked, newest)
-    values = _values(look, group, span)
-    asked = [name for name in dict.fromkeys(look.asked.getlist("device")) if name][:MOST_DEVICES]
+        return Groups(request.now, (), 0, group, fresh)
+    span = span_of(request.params, newest)
+    values = _values(request, group, span)
+    asked = [name for name in dict.fromkeys(request.params.getlist("device")) if name][:MOST_DEVICES]
     devices = asked or [*dict.fromkeys(row["device_id"] for row in sorted(values, key=lambda row: row["device_id"]))][:MOST_DEVICES]
-    drawn = charts(look, group, span, devices, is_newest=span.end >= newest)
-    known = {"group": group.name, "device": asked, **_span_as_asked(span)}
-    return Groups(look.now, (), 0, group, fresh, newest, span, values, devices, drawn, known)
+    drawn = charts(request, group, span, devices, is_newest=span.end >= newest)
+    params = {"group": group.name, "device": asked, **_span_as_asked(span)}
+    return Groups(request.now, (), 0, group, fresh, newest, span, values, devices, drawn, params)
 
 
-def _values(look: Look, group: Group, span: Span) -> list[dict[str, Any]]:
+def _values(request: ViewRequest, group: Group, span: Span) -> list[dict[str, Any]]:
     between = {"start": instant(span.start), "end": instant(span.end), "most": MOST_ROWS}
-    return look.rows(VALUES.format(table=f"gold.{group.name}_aggregates", **between))
+    return request.rows(VALUES.format(table=f"gold.{group.name}_aggregates", **between))
 
 
 def _span_as_asked(span: Span) -> dict[str, str]:

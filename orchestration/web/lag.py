@@ -1,4 +1,4 @@
-"""What the view of batches shows: how long each flow's batches took over a span of time, and of the newest the steps, slowest first."""
+"""The view of batches: how long each query's batches took over a span of time, and the steps of the newest ones, slowest first."""
 
 import math
 from collections import defaultdict
@@ -9,11 +9,11 @@ from typing import Any
 
 from orchestration.storage.history import history
 from orchestration.utc import from_iso
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import SPANS
 
 BARS, LEAST_HEIGHT = 120, 3.0
-"""Of a chart; and percents below which a bar would not be seen."""
+"""Bars of a chart; and the least percent at which a bar can be seen."""
 PERCENTS = (50, 99)
 
 
@@ -43,19 +43,19 @@ class Lag:
     warnings: Sequence[Mapping[str, Any]]
 
 
-def lag(look: Look) -> Lag:
+def lag(request: ViewRequest) -> Lag:
     """`span`: one of SPANS; any other is an hour."""
-    span, now = look.asked.get("span", ""), look.now
+    span, now = request.params.get("span", ""), request.now
     span = span if span in SPANS else "hour"
     since = now - SPANS[span]
     by_flow: dict[str, list[dict[str, Any]]] = defaultdict(list)
     warnings = []
-    for told in history(look.conf.lake, since):
-        if "warning" in told:
-            warnings.append(told)
-        elif "seconds" in told and (name := told.get("flow") or told.get("job")):
-            by_flow[name].append(told)
-    flows = sorted((_of_flow(name, batches, since, now) for name, batches in by_flow.items()), key=lambda of: -of.longest)
+    for entry in history(request.conf.lake, since):
+        if "warning" in entry:
+            warnings.append(entry)
+        elif "seconds" in entry and (name := entry.get("flow") or entry.get("job")):
+            by_flow[name].append(entry)
+    flows = sorted((_of_flow(name, batches, since, now) for name, batches in by_flow.items()), key=lambda lag_of_flow: -lag_of_flow.longest)
     return Lag(now, span, flows, warnings[:-51:-1])
 
 
@@ -75,7 +75,7 @@ def _bars(batches: Sequence[Mapping[str, Any]], since: datetime, now: datetime, 
     """Place and height, in percent, of the longest batch in each part of the span that has one."""
     step, tallest = (now - since) / BARS, dict[int, float]()
     for batch in batches:
-        place = min(int((from_iso(batch["at"]) - since) / step), BARS - 1)
-        tallest[place] = max(tallest.get(place, 0.0), float(batch["seconds"]))
-    for place, seconds in sorted(tallest.items()):
-        yield place, max(100 * seconds / (longest or 1.0), LEAST_HEIGHT)
+        bar = min(int((from_iso(batch["at"]) - since) / step), BARS - 1)
+        tallest[bar] = max(tallest.get(bar, 0.0), float(batch["seconds"]))
+    for bar, seconds in sorted(tallest.items()):
+        yield bar, max(100 * seconds / (longest or 1.0), LEAST_HEIGHT)

@@ -26,11 +26,11 @@ OF_BATCH = (
     ("state_rows", "state_rows", "Rows of state after the last batch."),
     ("state_bytes", "state_bytes", "Memory that the state takes."),
 )
-"""Of the last batch of each flow: what the run calls it, the name of the metric, and what it says."""
+"""Measures of the last batch of each query: the name in the run, the name of the metric, and its help text."""
 
 
 class Metrics:
-    """Of one conf. What has to read rows is kept until its table has a new version."""
+    """The metrics of one conf. Values that need rows are kept until their table has a new version."""
 
     def __init__(self, conf: Conf) -> None:
         """Reads nothing yet."""
@@ -61,7 +61,7 @@ class _Scrape:
         self._facts, self._more = facts, more
 
     def collect(self) -> Iterator[Metric]:
-        """Of the newest facts."""
+        """Yield the metrics of the newest facts."""
         yield from (*self._of_nodes(), *self._of_batches(), *self._of_account(), *self._of_parts(), *self._more)
 
     def _of_nodes(self) -> Iterator[Metric]:

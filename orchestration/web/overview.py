@@ -1,4 +1,4 @@
-"""What the overview shows: the flow graph with rates and lags, the account of events, and what is wrong now. Without Spark."""
+"""The overview: the graph of queries with rates and lags, the account of events, and what is wrong now. Without Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from orchestration.supervisor import sink_status, source_status, status
 from orchestration.utc import from_iso
 from orchestration.web.alerts import count_firing
 from orchestration.web.freshness import Freshness, NewestFreshness
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 
 RATE_SECONDS = 60
 """Rates are of so long, as far as the page has looked."""
@@ -89,16 +89,16 @@ class Overview:
 
     @property
     def shares(self) -> list[tuple[str, int, float]]:
-        """Of the bar, which is whole: kind, count, percent."""
+        """List the parts of the bar, which make a whole: kind, count, percent."""
         kinds = {name: self.account[name] for name in (*MEASUREMENTS, "waiting") if self.account[name]}
         return [(name, count, 100 * count / sum(kinds.values())) for name, count in kinds.items()]
 
 
-def overview(look: Look, counts: "Counts", newest: NewestFreshness) -> Overview:
+def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) -> Overview:
     """`counts`: what the looks before this one saw, for the rates."""
-    conf, now = look.conf, look.now
+    conf, now = request.conf, request.now
     snapshot = find_snapshot(conf.lake)
-    groups = newest.of(conf, look.queries, snapshot)
+    groups = newest.of(conf, request.queries, snapshot)
     sources, flows, sinks = source_status.status(conf, now), status.status(conf, now), sink_status.status(conf, now)
     counts.note(now, {row["table"]: row["rows"] for row in flows})
     lags, up_to_date = _own_lags(sources, flows), _up_to_date(conf, groups)
@@ -111,7 +111,7 @@ def overview(look: Look, counts: "Counts", newest: NewestFreshness) -> Overview:
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
         nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
     parts = parts_of(conf.lake)
-    troubles = [replace(of, command=f"{conf.command} {of.command}") for of in _troubles(conf, parts, sources, sinks)]
+    troubles = [replace(trouble, command=f"{conf.command} {trouble.command}") for trouble in _troubles(conf, parts, sources, sinks)]
     bronze = next((row["rows"] for row in flows if row["table"] == status.EVENTS), 0)
     stale = [group for group in groups if group.is_stale]
     return Overview(now, snapshot, nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake), stale)
@@ -150,7 +150,7 @@ def _of_sources(sources: Rows) -> Iterator[Node]:
 
 
 def _own_lags(sources: Rows, flows: Rows) -> dict[str, float]:
-    """By layer the longest that a node of it has of its own; the ledger is nobody's input."""
+    """Return the longest lag of its own in each layer. The ledger is not counted: nothing reads from it."""
     lags = dict.fromkeys(LAYERS, 0.0) | {"sources": max((row["lag_seconds"] or 0.0 for row in sources), default=0.0)}
     for row in flows:
         if row["flow"] != status.LEDGER:
@@ -160,7 +160,7 @@ def _own_lags(sources: Rows, flows: Rows) -> dict[str, float]:
 
 
 def _before(layer: str, lags: Mapping[str, float]) -> float:
-    """What a node of a layer inherits."""
+    """Return the lag that a node inherits from the layers before it."""
     return sum(lags[name] for name in LAYERS[: LAYERS.index(layer)])
 
 
@@ -189,14 +189,14 @@ def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterato
 
 
 def _up_to_date(conf: Conf, groups: Sequence[Freshness]) -> dict[str, tuple[int, int]]:
-    """By gold stream, of the devices of its groups: how many are up to date, and how many there are."""
-    found: dict[str, tuple[int, int]] = {}
+    """Count for each gold stream the devices of its groups that are up to date, and all of them."""
+    counts: dict[str, tuple[int, int]] = {}
     for group in groups:
         if group.worst is not None:
             name = f"gold.{conf.stream_of[group.group]}"
-            fresh, devices = found.get(name, (0, 0))
-            found[name] = fresh + group.fresh, devices + group.devices
-    return found
+            fresh, devices = counts.get(name, (0, 0))
+            counts[name] = fresh + group.fresh, devices + group.devices
+    return counts
 
 
 def _as_fresh(node: Node, up_to_date: Mapping[str, tuple[int, int]]) -> Node:

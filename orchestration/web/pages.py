@@ -24,8 +24,8 @@ def _templates() -> Environment:
 
 def address(path: str, parameters: dict[str, Any] | None = None, **more: Any) -> str:
     """With these parameters; a list becomes several, and nothing is said of what is None."""
-    known = {name: value for name, value in {**(parameters or {}), **more}.items() if value is not None}
-    return f"{path}?{urlencode(known, doseq=True)}" if known else path
+    given = {name: value for name, value in {**(parameters or {}), **more}.items() if value is not None}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def number(value: float | None) -> str:
@@ -51,8 +51,8 @@ def lasting(seconds: float | None) -> str:
         return "-"
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
-    for unit, size, smaller, of in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+    for unit, size, smaller, smaller_size in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
         if seconds >= size:
-            rest = int(seconds % size) // of
+            rest = int(seconds % size) // smaller_size
             return f"{int(seconds) // size} {unit}" + (f" {rest} {smaller}" if rest else "")
     return f"{seconds:.0f} s"

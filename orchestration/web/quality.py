@@ -1,4 +1,4 @@
-"""What the view of quality shows: gates that are closed, each expectation over time, and rows that fail beside their payloads."""
+"""The view of quality: gates that are closed, each expectation over time, and rows that fail beside their payloads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from orchestration.rendering import short
 from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import GateState, closed_gates
 from orchestration.web.quarantine import LONGEST_PAYLOAD
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 from orchestration.web.security import whole
 
 MOST_TABLES = 100
@@ -22,9 +22,9 @@ MOST_TABLES = 100
 
 @dataclass(frozen=True)
 class Checked:
-    """An expectation on a table. `place`: its number on this page. `bars`: of the last runs, as in the report."""
+    """An expectation on a table. `index`: its number on this page. `bars`: of the last runs, as in the report."""
 
-    place: int
+    index: int
     table: str
     suite: str
     expectation: str
@@ -40,14 +40,14 @@ class Checked:
 
 @dataclass(frozen=True)
 class CheckedTable:
-    """Those of one table, those first that fail."""
+    """The expectations of one table, failing ones first."""
 
     name: str
     checked: Sequence[Checked]
 
     @property
     def failing(self) -> int:
-        return sum(of.streak is not None for of in self.checked)
+        return sum(one.streak is not None for one in self.checked)
 
 
 @dataclass(frozen=True)
@@ -62,37 +62,37 @@ class QualityFacts:
     failed: Sequence[Mapping[str, Any]]
 
 
-def quality(look: Look) -> QualityFacts:
+def quality(request: ViewRequest) -> QualityFacts:
     """`of`: the key of an expectation; else the first that fails."""
-    lake = Lake(look.conf)
-    found = [_checked(place, key, points) for place, (key, points) in enumerate(sorted(trends(look.conf.lake).items()))]
-    found.sort(key=lambda of: (of.streak is None, of.place))
+    lake = Lake(request.conf)
+    checked = [_checked(index, key, points) for index, (key, points) in enumerate(sorted(trends(request.conf.lake).items()))]
+    checked.sort(key=lambda one: (one.streak is None, one.index))
     by_table: dict[str, list[Checked]] = {}
-    for of in found:
-        by_table.setdefault(of.table, []).append(of)
-    tables = sorted((CheckedTable(*of) for of in by_table.items()), key=lambda of: (-of.failing, of.name))
-    wanted = look.asked.get("of", "")
-    chosen = next((of for of in found if of.key == wanted), next((of for of in found if of.streak), None))
-    gates = [*closed_gates(look.conf, lake.table_path)]
-    return QualityFacts(look.now, gates, tables[:MOST_TABLES], len(tables), chosen, _failed(look, chosen) if chosen else ())
+    for one in checked:
+        by_table.setdefault(one.table, []).append(one)
+    tables = sorted((CheckedTable(*entry) for entry in by_table.items()), key=lambda table: (-table.failing, table.name))
+    wanted = request.params.get("of", "")
+    chosen = next((one for one in checked if one.key == wanted), next((one for one in checked if one.streak), None))
+    gates = [*closed_gates(request.conf, lake.table_path)]
+    return QualityFacts(request.now, gates, tables[:MOST_TABLES], len(tables), chosen, _failed(request, chosen) if chosen else ())
 
 
-def release(look: Look, form: dict[str, str]) -> None:
+def release(request: ViewRequest, form: dict[str, str]) -> None:
     """Let versions of a `table` through, up to this `version`; ConfError where they are not held back, or without a `reason`."""
     table, version, reason = (form.get(name, "") for name in ("table", "version", "reason"))
-    release_version(Lake(look.conf), table, whole(version, -1), reason, look.now)
+    release_version(Lake(request.conf), table, whole(version, -1), reason, request.now)
 
 
-def _checked(place: int, key: Sequence[str], points: Sequence[Point]) -> Checked:
+def _checked(index: int, key: Sequence[str], points: Sequence[Point]) -> Checked:
     table, suite, expectation, description = key
-    return Checked(place, table, suite, expectation, description or expectation, points[-1], streak(points), bars(points))
+    return Checked(index, table, suite, expectation, description or expectation, points[-1], streak(points), bars(points))
 
 
-def _failed(look: Look, of: Checked) -> list[dict[str, Any]]:
-    """Rows of the newest run that found some."""
-    where = [("table_name", "=", of.table), ("suite", "=", of.suite), ("expectation", "=", of.expectation)]
-    kept = quality_tables.read(look.conf.lake, FAILED_ROWS, FAILED_ROW_SCHEMA, where=where).to_pylist()
-    rows = [row for row in kept if (row["description"] or of.expectation) == of.description]
+def _failed(request: ViewRequest, checked: Checked) -> list[dict[str, Any]]:
+    """Rows of the newest run that checked some."""
+    where = [("table_name", "=", checked.table), ("suite", "=", checked.suite), ("expectation", "=", checked.expectation)]
+    kept = quality_tables.read(request.conf.lake, FAILED_ROWS, FAILED_ROW_SCHEMA, where=where).to_pylist()
+    rows = [row for row in kept if (row["description"] or checked.expectation) == checked.description]
     newest = max((row["run_id"] for row in rows), default=None)
     shown = (row for row in rows if row["run_id"] == newest)
     return [row | {"row_values": dict(row["row_values"]), "payload": short(row["payload"], LONGEST_PAYLOAD)} for row in shown]

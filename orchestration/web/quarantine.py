@@ -1,4 +1,4 @@
-"""What the view of quarantine shows: rows by rule and source, and of one rule the newest with their payloads."""
+"""The view of quarantine: rows by rule and source; for one rule the newest rows with their payloads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from orchestration.audit.quarantine import counted, shown
 from orchestration.engine.lake import Lake
 from orchestration.rendering import short
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 
 MOST = 20
 LONGEST_PAYLOAD = 4000
@@ -24,11 +24,11 @@ class Quarantine:
     rows: Sequence[dict[str, Any]]
 
 
-def shown_quarantine(look: Look) -> Quarantine:
+def shown_quarantine(request: ViewRequest) -> Quarantine:
     """`rule`: one that rows break; else the first."""
-    lake, rule = Lake(look.conf), look.asked.get("rule", "")
+    lake, rule = Lake(request.conf), request.params.get("rule", "")
     counts = counted(lake)
     rules = [row["rule"] for row in counts]
     chosen = rule if rule in rules else next(iter(rules), None)
     rows = shown(lake, chosen, None, MOST) if chosen else []
-    return Quarantine(look.now, counts, chosen, [row | {"payload": short(row["payload"], LONGEST_PAYLOAD)} for row in rows])
+    return Quarantine(request.now, counts, chosen, [row | {"payload": short(row["payload"], LONGEST_PAYLOAD)} for row in rows])

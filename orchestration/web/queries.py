@@ -35,7 +35,7 @@ class Queries:
         self._session = Session(DuckDbEngine(self._place, LIMITS), self._place)
 
     def tables(self) -> SnapshotTables:
-        """Of the newest snapshot, for completion."""
+        """Return the tables of the newest snapshot, for completion."""
         return self._session.tables()
 
     def start(self) -> None:
@@ -48,7 +48,7 @@ class Queries:
         (await self._workers).close()
 
     def rows(self, query: str, snapshot_id: int | None = None, beside: str = "") -> list[dict[str, Any]]:
-        """Of a query of a view; TidemarkError where it cannot be answered. The others: as in a Question."""
+        """Run a query of a view; TidemarkError if it cannot be answered. The other parameters are those of a Question."""
         asked = self._ask(Question(query, snapshot_id, beside=beside))
         return python_rows(table_of(asyncio.run_coroutine_threadsafe(asked, self._loop).result()))
 
@@ -69,15 +69,15 @@ class Queries:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a view is read with. `asked`: the parameters of its address.
+class ViewRequest:
+    """A request for a view. `params`: the parameters of its address.
 
-    `snapshot_id`: what its queries read, None for the newest. `tables`: names of all that they read.
+    `snapshot_id`: the snapshot that its queries read, None for the newest. `tables`: names of all tables that they read.
     """
 
     conf: Conf
     now: datetime
-    asked: QueryParams
+    params: QueryParams
     queries: Queries
     snapshot_id: int | None = None
     tables: str = ""
@@ -87,5 +87,5 @@ class Look:
 
 
 def table_of(answer: Encoded) -> pa.Table:
-    """Of an answer that is an Arrow stream."""
+    """Read the table of an answer that is an Arrow stream."""
     return pa.ipc.open_stream(answer.body).read_all()

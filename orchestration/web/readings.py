@@ -1,4 +1,4 @@
-"""What a point of a chart is made of: the readings of one window, and the raw event of each with its position."""
+"""The readings behind a point of a chart: those of one window, and the raw event of each with its position."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from orchestration.storage.delta import FIRST_INSTANT, is_table, literal
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
 from orchestration.web.quarantine import LONGEST_PAYLOAD
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import instant
 from silver.spec import Metric
 
@@ -37,29 +37,29 @@ class Readings:
     rows: Sequence[Mapping[str, Any]] = ()
 
 
-def readings(look: Look) -> Readings:
+def readings(request: ViewRequest) -> Readings:
     """`device`, `metric`, and `end`, the end of a window as an instant or in seconds since 1970; the window is as long as the metric's."""
-    device, metric = look.asked.get("device", ""), look.conf.metrics.get(look.asked.get("metric", ""))
-    end = _instant(look.asked.get("end", ""))
+    device, metric = request.params.get("device", ""), request.conf.metrics.get(request.params.get("metric", ""))
+    end = _instant(request.params.get("end", ""))
     if metric is None or end is None or end - FIRST_INSTANT < timedelta(seconds=metric.step_seconds):
-        return Readings(look.now, device, metric)
+        return Readings(request.now, device, metric)
     start = end - timedelta(seconds=metric.step_seconds)
-    of = {"device": literal(device), "metric": literal(metric.name), "start": instant(start), "end": instant(end)}
-    store = LakeStore(look.conf)
+    values = {"device": literal(device), "metric": literal(metric.name), "start": instant(start), "end": instant(end)}
+    store = LakeStore(request.conf)
     tables = {name: kind for name, kind in (("silver.readings", "reading"), ("silver.late", "late")) if is_table(store.table_path(name))}
-    queries = [OF_WINDOW.format(**of, table=name, kind=kind) for name, kind in tables.items()]
-    rows = look.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
-    return Readings(look.now, device, metric, start, end, _with_events(look, rows))
+    queries = [OF_WINDOW.format(**values, table=name, kind=kind) for name, kind in tables.items()]
+    rows = request.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
+    return Readings(request.now, device, metric, start, end, _with_events(request, rows))
 
 
-def _with_events(look: Look, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _with_events(request: ViewRequest, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     shown = rows[:MOST_PAYLOADS]
     events: dict[tuple[int, int], Mapping[str, Any]] = {}
     if shown:
         keys = ", ".join(f"({row['bronze_batch']}, {row['bronze_row']})" for row in shown)
         batches = literal(sorted({row["bronze_batch"] for row in shown}))
-        found = look.rows(EVENTS.format(batches=batches, events=keys))
-        events = {(of["bronze_batch"], of["bronze_row"]): of for of in found}
+        events_read = request.rows(EVENTS.format(batches=batches, events=keys))
+        events = {(event["bronze_batch"], event["bronze_row"]): event for event in events_read}
     return [{**row, **_event(events.get((row["bronze_batch"], row["bronze_row"])))} for row in rows]
 
 

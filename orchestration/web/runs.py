@@ -1,4 +1,4 @@
-"""What the view of runs shows: jobs by the clock, snapshots, generations, and what cannot be reached now."""
+"""The view of runs: jobs by the clock, snapshots, generations, and what cannot be reached now."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from orchestration.storage.notes import Note, append_note, notes_between
 from orchestration.storage.outages import Kind, current_outage
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.utc import from_iso
-from orchestration.web.queries import Look
+from orchestration.web.queries import ViewRequest
 
 MOST, LONGEST_NOTE = 50, 2_000
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -31,16 +31,19 @@ class Runs:
     notes: Sequence[dict[str, Any]]
 
 
-def shown_runs(look: Look) -> Runs:
+def shown_runs(request: ViewRequest) -> Runs:
     """From the tables of ops alone."""
-    conf, now = look.conf, look.now
+    conf, now = request.conf, request.now
     path = path_of(conf.lake, runs.TABLE)
     rows = sorted(table_of(path).to_pylist(), key=lambda row: row["started_at"], reverse=True) if is_table(path) else []
     jobs = [row for row in rows if row["outcome"] != "declared"][:MOST]
-    declared = [(name, of.cron, of.command or f"a query to {of.sql and of.sql.to.name}") for name, of in conf.schedules.items()]
+    declared = [
+        (name, schedule.cron, schedule.command or f"a query to {schedule.sql and schedule.sql.to.name}")
+        for name, schedule in conf.schedules.items()
+    ]
     names = ("snapshot_id", "at", "generation", "bronze_batch")
-    pinned = [{name: getattr(of, name) for name in names} for of in all_snapshots(conf.lake)]
-    made = [asdict(of) for of in generations.switches(conf.lake)]
+    pinned = [{name: getattr(snapshot, name) for name in names} for snapshot in all_snapshots(conf.lake)]
+    made = [asdict(switch) for switch in generations.switches(conf.lake)]
     kinds: dict[Kind, list[str]] = {"source": [*conf.sources], "collected": [*conf.sources], "sink": [*conf.sinks]}
     down = [
         {"kind": kind, "name": name, "since": outage.since, "reason": outage.reason}
@@ -51,7 +54,7 @@ def shown_runs(look: Look) -> Runs:
     return Runs(now, declared, jobs, pinned[: -MOST - 1 : -1], made[::-1], down, notes_between(conf.lake, FIRST, LAST)[:MOST])
 
 
-def add_note(look: Look, form: dict[str, str]) -> None:
+def add_note(request: ViewRequest, form: dict[str, str]) -> None:
     """About the span from `begins` to `ends`, or about one instant; ConfError where they are none, or nothing is said."""
     text, author = (form.get(name, "").strip() for name in ("text", "author"))
     if not text or not author or len(text) + len(author) > LONGEST_NOTE:
@@ -63,4 +66,4 @@ def add_note(look: Look, form: dict[str, str]) -> None:
         raise ConfError(f"a note is about a time such as 2026-01-05T08:00, in UTC: {error}.") from error
     if ends < begins:
         raise ConfError("the span of the note ends before it begins.")
-    append_note(look.conf.lake, Note(begins, ends, text, author, look.now))
+    append_note(request.conf.lake, Note(begins, ends, text, author, request.now))

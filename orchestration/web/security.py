@@ -1,4 +1,4 @@
-"""What each request to the page passes first: the host that it names, the token, and headers that let the page load only its own files."""
+"""Checks of each request to the page: the host that it names, the token, and headers that let the page load only its own files."""
 
 import secrets
 from http.cookies import SimpleCookie
@@ -22,7 +22,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 MOST_BYTES = 100_000
-"""Of a form."""
+"""The most bytes of a form."""
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -33,7 +33,7 @@ class Guarded:
         self._application, self._hosts, self._token = application, hosts, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Of HTTP: there are no web sockets."""
+        """Handle a request by HTTP; web sockets are not served."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
         elif scope["type"] == "http":
@@ -68,7 +68,7 @@ class Guarded:
 
 
 class FormToken:
-    """What the page writes into its forms, and no other site knows, so that none posts in the name of who looks at the page."""
+    """A secret in the page's forms, which no other site knows, so that none can post in the name of the person at the page."""
 
     def __init__(self) -> None:
         """Another one after each start."""

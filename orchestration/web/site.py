@@ -37,7 +37,7 @@ from orchestration.web.metrics import MEDIA_TYPE, Metrics
 from orchestration.web.overview import Counts, Overview, overview
 from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
-from orchestration.web.queries import Look, Queries
+from orchestration.web.queries import Queries, ViewRequest
 from orchestration.web.readings import readings
 from orchestration.web.security import FormToken, Guarded, form_of, whole
 
@@ -47,7 +47,7 @@ MOST_DONE = 100
 """Forms that are kept, to know one that is sent again."""
 Key = tuple[str, str]
 """The path of a view, and its parameters."""
-ACTIONS: dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]] = {
+ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = {
     "/alerts/acknowledge": ("/alerts", alerts.acknowledge),
     "/alerts/silence": ("/alerts", alerts.silence),
     "/alerts/unsilence": ("/alerts", alerts.unsilence),
@@ -55,7 +55,7 @@ ACTIONS: dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]] = {
     "/runs/notes": ("/runs", runs.add_note),
     "/sql/queries": ("/sql", editor.save_query),
 }
-"""What a form does, by the path that it is sent to, and the view that shows what became of it."""
+"""The action of a form, by the path that it is sent to, and the view that shows the result."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +68,21 @@ class View:
     path: str
     title: str
     template: str
-    read: Callable[[Look], Any]
+    read: Callable[[ViewRequest], Any]
     is_of_snapshot: bool = False
     ages: bool = False
     is_in_menu: bool = True
 
 
 class Site:
-    """Of one conf."""
+    """The page of one conf."""
 
     def __init__(self, conf: Conf) -> None:
         """Reads nothing yet."""
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
         counts, newest = Counts(), NewestFreshness()
         views = (
-            View("/", "Overview", "overview.html", lambda look: overview(look, counts, newest), ages=True),
+            View("/", "Overview", "overview.html", lambda request: overview(request, counts, newest), ages=True),
             View("/alerts", "Alerts", "alerts.html", alerts.alerts),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
@@ -92,7 +92,7 @@ class Site:
             View("/quality", "Quality", "quality.html", quality.quality),
             View("/runs", "Runs", "runs.html", runs.shown_runs),
         )
-        self._editor = View("/sql", "SQL", "editor.html", lambda look: None)
+        self._editor = View("/sql", "SQL", "editor.html", lambda request: None)
         self._views = {view.path: view for view in views}
         # Two, as who waits for queries keeps a thread.
         self._threads = {asks: ThreadPoolExecutor(4, "view") for asks in (False, True)}
@@ -116,9 +116,9 @@ class Site:
 
     async def page(self, request: Request) -> Response:
         """GET of a view, as its address says."""
-        view, asked = self._views[request.url.path], _asked(request.query_params)
-        live, status, number = await self._live_or_error(view, asked)
-        return self._framed(view, live, status, f"/events?{urlencode({'path': view.path})}{asked and f'&{asked}'}", number)
+        view, params = self._views[request.url.path], _params_text(request.query_params)
+        live, status, number = await self._live_or_error(view, params)
+        return self._framed(view, live, status, f"/events?{urlencode({'path': view.path})}{params and f'&{params}'}", number)
 
     async def editor(self, request: Request) -> Response:
         """GET /sql: the editor, and the answer of the query in its address."""
@@ -139,13 +139,13 @@ class Site:
         return Response(answer.body, media_type=answer.media_type, headers={**answer.headers, **disposition})
 
     async def completions(self, request: Request) -> Response:
-        """GET /api/completions?text=...&place=N: what may stand there in a query."""
-        text, place = request.query_params.get("text", ""), request.query_params.get("place", "")
+        """GET /api/completions?text=...&cursor=N: what may stand there in a query."""
+        text, cursor = request.query_params.get("text", ""), request.query_params.get("cursor", "")
         try:
-            found = await asyncio.to_thread(editor.completions, self._queries.tables, text, whole(place, len(text)))
+            words = await asyncio.to_thread(editor.completions, self._queries.tables, text, whole(cursor, len(text)))
         except TidemarkError as error:
             return JSONResponse({"error": str(error)}, 400)
-        return JSONResponse(found)
+        return JSONResponse(words)
 
     async def events(self, request: Request) -> Response:
         """GET /events: the live part of a view each time that it has changed, as server-sent events."""
@@ -155,7 +155,7 @@ class Site:
             return PlainTextResponse("this view does not change\n", 404)
         if request.method == "HEAD":  # the stream would never end
             return Response(media_type="text/event-stream")
-        return StreamingResponse(self._news(view, _asked(rest)), media_type="text/event-stream")
+        return StreamingResponse(self._news(view, _params_text(rest)), media_type="text/event-stream")
 
     async def api(self, request: Request) -> Response:
         """GET /api/overview: what the overview shows, as JSON."""
@@ -176,27 +176,27 @@ class Site:
         try:
             async with self._acting:  # who clicks twice sends a form twice
                 if sent not in self._done:
-                    await asyncio.to_thread(act, self._look(""), form)
+                    await asyncio.to_thread(act, self._view_request(""), form)
                     self._done.append(sent)
         except TidemarkError as error:
             said = Markup(render("error.html", error=str(error)))
             return self._framed(self._views.get(view, self._editor), said, 400)
         return RedirectResponse(view, 303)
 
-    def _look(self, asked: str, snapshot_id: int | None = None) -> Look:
-        return Look(self._conf, datetime.now(UTC), QueryParams(asked), self._queries, snapshot_id)
+    def _view_request(self, params: str, snapshot_id: int | None = None) -> ViewRequest:
+        return ViewRequest(self._conf, datetime.now(UTC), QueryParams(params), self._queries, snapshot_id)
 
     def _read(self, key: Key) -> Any:
         view = self._views[key[0]]
         with each_table_opened_once():
             snapshot = find_snapshot(self._conf.lake) if view.is_of_snapshot else None
-            return view.read(self._look(key[1], snapshot.snapshot_id if snapshot else None))
+            return view.read(self._view_request(key[1], snapshot.snapshot_id if snapshot else None))
 
     def _threads_of(self, key: Key) -> Executor:
         return self._threads[self._views[key[0]].is_of_snapshot]
 
     def _state_of(self, key: Key) -> object:
-        """What a view depends on alone; None: on anything in the lake, and on the time."""
+        """Return the cache key of a view: all that it depends on. None: it depends on anything in the lake, and on the time."""
         view, lake = self._views[key[0]], self._conf.lake
         if view.is_of_snapshot:
             return find_snapshot(lake), version_of(path_of(lake, NOTES))
@@ -206,25 +206,27 @@ class Site:
         return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.new()))
 
     def _framed(self, view: View, live: Markup, status: int = 200, events: str = "", number: str = "") -> Response:
-        values = {"views": [of for of in (*self._views.values(), self._editor) if of.is_in_menu], "view": view, "live": live}
+        values = {"views": [shown for shown in (*self._views.values(), self._editor) if shown.is_in_menu], "view": view, "live": live}
         return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, events=events, number=number, **values), status)
 
-    async def _live_or_error(self, view: View, asked: str) -> tuple[Markup, int, str]:
+    async def _live_or_error(self, view: View, params: str) -> tuple[Markup, int, str]:
         try:
-            facts = await self._facts.newest((view.path, asked))
+            facts = await self._facts.newest((view.path, params))
             return self._rendered(view, facts), 200, _number_of(facts)
         except TidemarkError as error:
             return Markup(render("error.html", error=str(error))), 500, ""
 
-    async def _news(self, view: View, asked: str) -> AsyncIterator[str]:
-        async for facts in self._facts.stream((view.path, asked)):
+    async def _news(self, view: View, params: str) -> AsyncIterator[str]:
+        async for facts in self._facts.stream((view.path, params)):
             shown = Markup(render("error.html", error=str(facts))) if isinstance(facts, TidemarkError) else self._rendered(view, facts)
             yield f"id: {_number_of(facts)}\ndata: {json.dumps(shown)}\n\n"
 
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         self._queries.start()
-        beside = [asyncio.create_task(of) for of in (self._facts.watch(), self._live_or_error(self._views["/"], ""))]  # before anyone asks
+        beside = [
+            asyncio.create_task(work) for work in (self._facts.watch(), self._live_or_error(self._views["/"], ""))
+        ]  # before anyone asks
         yield
         for task in beside:
             task.cancel()
@@ -232,18 +234,18 @@ class Site:
 
 
 def as_json(facts: Overview) -> dict[str, Any]:
-    """What a program wants of it."""
+    """Return the overview for programs."""
     snapshot = facts.snapshot and {"snapshot_id": facts.snapshot.snapshot_id, "at": facts.snapshot.at}
-    nodes, troubles = ([vars(each) for each in of] for of in (facts.nodes, facts.troubles))
+    nodes, troubles = ([vars(row) for row in rows] for rows in (facts.nodes, facts.troubles))
     return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, "troubles": troubles, "parts": facts.parts}
 
 
 def _number_of(facts: Any) -> str:
-    """Of what a page shows: it is not brought again to a page that has just shown it."""
+    """Return a number for the facts that a page shows: they are not sent again to a page that has just shown them."""
     return "" if isinstance(facts, TidemarkError) else str(facts.at.timestamp())
 
 
-def _asked(parameters: QueryParams) -> str:
-    """As they are written in an address; none where they are too long."""
+def _params_text(parameters: QueryParams) -> str:
+    """Return the parameters as an address has them; none if they are too long."""
     written = urlencode([(name, value) for name, value in parameters.multi_items() if value])
     return written if len(written) <= LONGEST_ADDRESS else ""

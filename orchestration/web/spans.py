@@ -21,7 +21,7 @@ class Span:
 
     @property
     def beside(self) -> dict[str, dict[str, str]]:
-        """What the address says of the spans before and behind it, and of a closer and a wider one; those that there are."""
+        """Return the addresses of the spans before and after it, of a closer and of a wider one; those that exist."""
         half = (self.end - self.start) / 2
         places = {"earlier": (-2, -2), "closer": (0.5, -0.5), "wider": (-1, 1), "later": (2, 2)}
         spans = {}
@@ -35,19 +35,19 @@ class Span:
         return spans
 
 
-def span_of(asked: QueryParams, newest: datetime, default: str = "hour") -> Span:
+def span_of(params: QueryParams, newest: datetime, default: str = "hour") -> Span:
     """`from` and `to`, or a `span` of SPANS that ends at `newest`; the default one for what cannot be read."""
     try:
-        start, end = from_iso(asked["from"]), from_iso(asked["to"])
+        start, end = from_iso(params["from"]), from_iso(params["to"])
         if LEAST <= end - start <= LONGEST:
             return Span(start, end)
     except (KeyError, ValueError, OverflowError):
         pass
-    name = asked.get("span", default)
+    name = params.get("span", default)
     name = name if name in SPANS else default
     return Span(newest - SPANS[name], newest, name)
 
 
 def instant(at: datetime) -> str:
-    """As the SQL of DuckDB writes it."""
+    """Return the instant as DuckDB's SQL writes it."""
     return f"timestamptz '{at.isoformat()}'"

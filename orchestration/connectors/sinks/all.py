@@ -9,7 +9,7 @@ from orchestration.connectors.sinks.sink import Sink
 
 
 def sinks(conf: Conf) -> Mapping[str, Sink]:
-    """By name. Nothing is looked at, and no secret read, before the first call."""
+    """Make the sinks of conf, by name. Nothing is connected, and no secret read, before the first call."""
     return {name: _sink(conf, name, settings) for name, settings in conf.sinks.items()}
 
 

@@ -36,10 +36,11 @@ class KafkaSink(Sink):
         self._owner, self._settings, self._topic = owner, settings, settings.topic
         self._begun: KafkaProducer | None = None
 
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the brokers have it, once nobody else can move it; without transactions as the lake remembers it."""
+    def last(self, remembered: SinkPosition | None) -> SinkPosition | None:
+        """Read the position from the topic, once nobody else can move it. Without transactions, take the position that the lake
+        remembers."""
         if not self._settings.transactional:
-            return known
+            return remembered
         topic_id, _ = self._described()
         self._begun = self._producer()
         note = json.loads(self._begun.note() or "{}")
@@ -63,12 +64,12 @@ class KafkaSink(Sink):
         return True
 
     def _keys(self, partitions: Sequence[int]) -> set[bytes]:
-        """Of messages of this sink, those that a reader would keep now. They have to fit in memory."""
-        places, kept = [(self._topic, partition) for partition in partitions], set[bytes]()
-        first, last = self._client.offsets(places, "earliest"), self._client.offsets(places, "latest")
-        if self._client.offsets(places, "written") != last:
+        """Collect the keys of this sink's messages that a reader would keep now. They have to fit in memory."""
+        partition_ids, kept = [(self._topic, partition) for partition in partitions], set[bytes]()
+        first, last = self._client.offsets(partition_ids, "earliest"), self._client.offsets(partition_ids, "latest")
+        if self._client.offsets(partition_ids, "written") != last:
             raise TidemarkError(f"another producer has an open transaction in topic {self._topic}; what it holds can be read at its end.")
-        ranges = [Range(*place, first[place], end) for place, end in last.items() if first[place] < end]
+        ranges = [Range(*partition_id, first[partition_id], end) for partition_id, end in last.items() if first[partition_id] < end]
         with closing(self._client.messages(ranges)) as pieces:
             for message in (message for messages in pieces for message in messages):
                 if _owner(message) == self._owner.encode():

@@ -33,11 +33,11 @@ TYPES: dict[pa.DataType, Any] = {
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
 }
 AS_NUMBERS = {pa.date32(): pa.int32(), pa.timestamp("us", "UTC"): pa.int64(), pa.timestamp("us"): pa.int64()}
-"""As Avro stores them: so instants before the year 1, which Python has not, arrive as well."""
+"""Types written as Avro stores them, so that instants before the year 1, which Python does not have, arrive as well."""
 
 
 def writer_of(settings: TopicSettings, batch: Batch) -> Writer:
-    """What makes values of rows. TidemarkError where Avro has no type, or the registry does not answer."""
+    """Return the function that makes values of rows. TidemarkError if Avro has no such type, or the registry does not answer."""
     if settings.format == "json":
         return json_rows
     import fastavro.schema
@@ -85,7 +85,7 @@ def _avro_values(rows: pa.Table, schema: Any, prefix: bytes) -> Iterator[bytes]:
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
-    """By NumPy where that is the same: it takes a fiftieth of the time."""
+    """Return the values of a column. NumPy does it where the result is the same: it takes a fiftieth of the time."""
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     cells: list[Any] = column.to_numpy().tolist() if is_number and not column.null_count else column.to_pylist(maps_as_pydicts="lossy")
     return cells

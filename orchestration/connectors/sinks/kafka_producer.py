@@ -100,8 +100,8 @@ class KafkaProducer:
                 return question()
             except (KafkaException, SystemError) as error:
                 # The latter where the client calls back with an exception set, which may be lost then.
-                known = error if isinstance(error, KafkaException) else error.__cause__
-                reason = known.args[0] if isinstance(known, KafkaException) else KafkaError(KafkaError._FATAL)
+                failure = error if isinstance(error, KafkaException) else error.__cause__
+                reason = failure.args[0] if isinstance(failure, KafkaException) else KafkaError(KafkaError._FATAL)
                 if reason.code() not in PASSING or time.monotonic() > end:
                     raise self._refused(reason) from None
                 time.sleep(0.1)

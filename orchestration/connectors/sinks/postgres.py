@@ -41,8 +41,8 @@ class PostgresSink(Sink):
         self._target = sql.Identifier(self._schema, self._table)
         self._positions = sql.Identifier(self._schema, POSITIONS)
 
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the database has it, whatever the lake remembers."""
+    def last(self, remembered: SinkPosition | None) -> SinkPosition | None:
+        """Read the position from the database, whatever the lake remembers."""
         with self._transaction() as cursor:
             return self._position(cursor) if _exists(cursor, self._schema, POSITIONS) else None
 
@@ -86,14 +86,14 @@ class PostgresSink(Sink):
         cursor.execute(sql.SQL("create table if not exists {} ({})").format(self._target, sql.SQL(", ").join(columns)))
         query = "select attname, format_type(atttypid, null) from pg_attribute where attrelid = to_regclass(%s)"
         query = f"{query} and attnum > 0 and not attisdropped"
-        found = dict(cursor.execute(query, [f'"{self._schema}"."{self._table}"']).fetchall())
-        if found != types:
-            odd = ", ".join(sorted(name for name in found.keys() | types.keys() if found.get(name) != types.get(name)))
+        existing = dict(cursor.execute(query, [f'"{self._schema}"."{self._table}"']).fetchall())
+        if existing != types:
+            odd = ", ".join(sorted(name for name in existing.keys() | types.keys() if existing.get(name) != types.get(name)))
             said = f"table {self._schema}.{self._table} has other columns than {batch.table} ({odd})"
             raise TidemarkError(f"{said}; drop it, and it is made anew with all rows.")
 
     def _put_in(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: Iterator[pa.Table]) -> None:
-        """By COPY: straight into an empty table, else beside it."""
+        """Load the rows by COPY: straight into an empty table, else through a temporary one."""
         if not batch.key:
             cursor.execute(sql.SQL("delete from {}").format(self._target))
         is_empty = cursor.execute(sql.SQL("select 1 from {} limit 1").format(self._target)).fetchone() is None

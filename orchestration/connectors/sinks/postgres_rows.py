@@ -29,7 +29,7 @@ WITHOUT_HEADER = pyarrow.csv.WriteOptions(include_header=False)
 
 
 def column_types(table: str, schema: pa.Schema) -> dict[str, str]:
-    """By column, in the order of the schema, as Postgres names them; TidemarkError for a type that it has not."""
+    """Return the Postgres type of each column, in the order of the schema. TidemarkError for a type that Postgres does not have."""
     return {field.name: _type_of(table, field.name, field.type) for field in schema}
 
 

@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 10.0
 
 
 def registered(settings: RegistrySettings, subject: str, schema: str) -> bytes:
-    """What stands before each value; the schema is registered where it is not yet. TidemarkError without the address or a secret."""
+    """Return the prefix of each value, and register the schema if the registry lacks it. TidemarkError without the address or a secret."""
     headers = {"Content-Type": CONTENT_TYPE, "Accept": CONTENT_TYPE}
     if settings.password:
         headers["Authorization"] = basic(resolved(settings.username or "", FILE), resolved(settings.password, FILE))

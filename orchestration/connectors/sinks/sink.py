@@ -1,6 +1,6 @@
-"""What every sink does: it says up to which position it has the rows of its table, and writes those of the next one.
+"""The interface of every sink: it says up to which position it has the rows of its table, and writes those of the next one.
 
-A sink follows snapshots, so what it has is at any time what readers saw at one of them. Positions increase, and may leave snapshots out.
+A sink follows snapshots, so it has at any time what readers saw at one of them. Positions increase, and may skip snapshots.
 """
 
 from abc import ABC, abstractmethod
@@ -12,15 +12,15 @@ import pyarrow as pa
 from orchestration.storage.sink_states import SinkPosition
 
 FILE = "pipeline.yml"
-"""Where sinks are declared."""
+"""The file of conf that declares sinks."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What lies between two positions of a sink. `number`: the same for the same rows, whenever they are written again.
+    """The rows between two positions of a sink. `number`: the same for the same rows, whenever they are written again.
 
-    `is_complete`: these are all the rows of the table, and what the far side has beside them goes. Else each row is new, or, where its
-    `key` is there already, a later one of it. `key`: empty for a mart, which only comes complete.
+    `is_complete`: these are all the rows of the table, and whatever else the target has is removed. Otherwise each row is new, or a later
+    version of the row with the same `key`. `key`: empty for a mart, which always comes complete.
     """
 
     sink: str
@@ -39,9 +39,12 @@ class Sink(ABC):
     is_ordered = False
     """Whether rows have to come in the order of their key, so that a repeat can be known by its number."""
 
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """Up to where the far side has rows; None for nothing. `known`: what the lake remembers, for sinks that keep no position."""
-        return known
+    def last(self, remembered: SinkPosition | None) -> SinkPosition | None:
+        """Return the position up to which the target has rows; None for nothing.
+
+        `remembered`: the position in the lake, for sinks that keep none.
+        """
+        return remembered
 
     @abstractmethod
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:

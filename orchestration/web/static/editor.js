@@ -28,13 +28,13 @@ function select(step) {
 
 async function complete() {
   const number = ++asked;
-  const place = query.selectionStart;
-  const characters = [...query.value.slice(0, place)].length; // here an emoji counts as two
-  const address = new URLSearchParams({ text: query.value, place: characters });
+  const cursor = query.selectionStart;
+  const characters = [...query.value.slice(0, cursor)].length; // here an emoji counts as two
+  const address = new URLSearchParams({ text: query.value, cursor: characters });
   const answer = await fetch(`${query.dataset.completions}?${address}`);
   if (number !== asked || !answer.ok) return;
   const told = await answer.json();
-  begins = place - told.word.length;
+  begins = cursor - told.word.length;
   close();
   if (told.word === "" || told.words.includes(told.word)) return;
   for (const word of told.words) {

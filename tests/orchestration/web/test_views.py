@@ -243,7 +243,7 @@ def test_odd_columns_are_answered_with_a_chart_or_without(server: Served, query:
 )
 def test_numbers_and_instants_beyond_all_bounds_are_told(server: Served, path: str) -> None:
     assert server.ask(path)[0] in (200, 400)
-    assert server.ask(f"/api/completions?text=a&place={'9' * 5000}")[0] == 200
+    assert server.ask(f"/api/completions?text=a&cursor={'9' * 5000}")[0] == 200
     assert server.ask("/events?path=/sql")[0] == server.ask("/events?path=/none")[0] == 404
 
 
