@@ -56,7 +56,7 @@ def describe(error: Exception) -> str:
 
 
 def without_secrets(error: Exception) -> str:
-    """What went wrong with a far side: of an error that is not ours only its kind, as its text may quote an address that is secret."""
+    """What went wrong with a target: of an error that is not ours only its kind, as its text may quote an address that is secret."""
     return str(error) if isinstance(error, TidemarkError) else type(error).__name__
 
 

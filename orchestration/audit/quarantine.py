@@ -1,4 +1,4 @@
-"""What is in silver.quarantine now: without Spark, and beside a running pipeline."""
+"""The content of silver.quarantine now: without Spark, and beside a running pipeline."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,9 +31,9 @@ def is_there(lake: Lake) -> bool:
     return is_table(lake.table_path(TABLE))
 
 
-def counted(lake: Lake, of: str = "true") -> Rows:
+def counted(lake: Lake, condition: str = "true") -> Rows:
     """One row a rule and source, COUNTED; a measurement that breaks two rules counts under both. `of`: SQL, which rows."""
-    return _ask(lake, BY_RULE.format(of=of))
+    return _ask(lake, BY_RULE.format(of=condition))
 
 
 def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
@@ -44,11 +44,11 @@ def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
     return [row | {"reason": "; ".join(reasons.of(row).values())} for row in rows]
 
 
-def examples(lake: Lake, of: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """As `counted`, each with the newest row that it counts, SHOWN; its reason is that of the rule."""
+def examples(lake: Lake, condition: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the rows of `counted`, each with the newest row that it counts, SHOWN; its reason is that of the rule."""
     reasons = _reasons(lake)
-    for row in counted(lake, of):
-        of_row = f"array_has(broken_rules, {literal(row['rule'])}) and source = {literal(row['source'])} and {of}"
+    for row in counted(lake, condition):
+        of_row = f"array_has(broken_rules, {literal(row['rule'])}) and source = {literal(row['source'])} and {condition}"
         (example,) = _ask(lake, NEWEST.format(of=of_row, limit=1))
         yield row, example | {"reason": reasons.of(example).get(row["rule"], "")}
 

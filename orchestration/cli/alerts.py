@@ -140,7 +140,9 @@ def unsilence(obj: dict[str, Any], id: str) -> None:
     from orchestration.storage.silences import end_silence, silences
 
     conf, now = _conf(obj), datetime.now(UTC)
-    noted = {of.silence.silence_id: of for of in silences(conf.lake) if of.silence.ends_at > now}.get(id)
+    noted = {
+        silence_noted.silence.silence_id: silence_noted for silence_noted in silences(conf.lake) if silence_noted.silence.ends_at > now
+    }.get(id)
     if noted is None:
         raise click.UsageError(f"no silence {id!r} holds; `tidemark alerts silences` shows them")
     end_silence(conf.lake, noted, getpass.getuser(), now)
@@ -162,9 +164,9 @@ def silences(obj: dict[str, Any], with_past: bool, format: str) -> None:
 
     now, rows = datetime.now(UTC), []
     for noted in sorted(noted_silences(_conf(obj).lake), key=lambda noted: noted.silence.ends_at):
-        of, hours = noted.silence, noted.silence.hours
-        if with_past or of.ends_at > now:
-            rows.append(vars(noted) | vars(of) | {"id": of.silence_id, "hours": hours and _shown(hours)})
+        silence, hours = noted.silence, noted.silence.hours
+        if with_past or silence.ends_at > now:
+            rows.append(vars(noted) | vars(silence) | {"id": silence.silence_id, "hours": hours and _shown(hours)})
     show(rows, format, SILENCES)
 
 
@@ -185,12 +187,12 @@ def resend(obj: dict[str, Any], channel: str) -> None:
     from orchestration.jobs.notices import resend
 
     conf = _conf(obj)
-    if (found := channels(conf).get(channel)) is None:
+    if (connection := channels(conf).get(channel)) is None:
         raise click.UsageError(f"there is no channel {channel!r}; alerts.yml declares {', '.join(conf.channels) or 'none'}")
-    told = resend(conf, channel, found, datetime.now(UTC))
-    click.echo(f"sent {told.sent} of {told.sent + told.dead} messages", err=True)
-    if told.dead:
-        raise TidemarkError(f"channel {channel}: {told.dead} messages stay in ops.dead_letters: {told.down}")
+    result = resend(conf, channel, connection, datetime.now(UTC))
+    click.echo(f"sent {result.sent} of {result.sent + result.dead} messages", err=True)
+    if result.dead:
+        raise TidemarkError(f"channel {channel}: {result.dead} messages stay in ops.dead_letters: {result.down}")
 
 
 @command.command()
@@ -219,9 +221,9 @@ def watch(obj: dict[str, Any]) -> None:
 @format_option
 @click.pass_obj
 def test(obj: dict[str, Any], name: str, since: datetime | None, png: Path | None, format: str) -> None:
-    """What the alert NAME would have done over the newest snapshot: its changes of state, and how often and how long it fired.
+    """Show what the alert NAME would have done over the newest snapshot: its changes of state, and how often and how long it fired.
 
-    Nothing is written and nobody is told. Late readings are left out, as they are when alerts are judged.
+    Nothing is written and nobody is notified. Late readings are left out, as they are when alerts are judged.
 
     \b
     Example:
@@ -229,8 +231,8 @@ def test(obj: dict[str, Any], name: str, since: datetime | None, png: Path | Non
     """
     conf = _conf(obj)
     if name not in conf.alerts:
-        known = f"the alerts are {', '.join(conf.alerts)}" if conf.alerts else f"{conf.folder / 'alerts.yml'} declares none"
-        raise click.UsageError(f"there is no alert {name!r}; {known}")
+        declared = f"the alerts are {', '.join(conf.alerts)}" if conf.alerts else f"{conf.folder / 'alerts.yml'} declares none"
+        raise click.UsageError(f"there is no alert {name!r}; {declared}")
 
     from orchestration.serving.alerts import COLUMNS, tried
 

@@ -17,7 +17,7 @@ HINT = """write earliest, latest, an instant such as 2026-01-05T00:00:00Z, or of
 
 
 class BoundType(click.ParamType):  # type: ignore[type-arg]
-    """Where a range of messages begins or ends."""
+    """A bound of a range of messages."""
 
     name = "bound"
 

@@ -28,17 +28,17 @@ def command(obj: dict[str, Any], format: str) -> None:
     from orchestration.storage.generations import requested_switch, switches
 
     lake = load(obj["conf"]).lake
-    known = switches(lake)
+    all_switches = switches(lake)
     rows = [
         {
             "generation": switch.generation,
-            "is_active": switch.swap == known[-1].swap,
+            "is_active": switch.swap == all_switches[-1].swap,
             "switched_at": switch.at,
             "cause": switch.cause,
             "bronze_batch": switch.bronze_batch,
-            "tables": sum(holder == switch.generation for place, holder in switch.places.items() if not place.startswith("checkpoints/")),
+            "tables": sum(holder == switch.generation for folder, holder in switch.places.items() if not folder.startswith("checkpoints/")),
         }
-        for switch in known
+        for switch in all_switches
     ]
     show(rows, format, COLUMNS)
     if waiting := requested_switch(lake):

@@ -13,7 +13,7 @@ from orchestration.rendering import format_option, short, show, visible
 
 READINGS = ("event", "device_id", "metric", "event_time", "value", "unit", "zone", "groups")
 MOST_ROWS = 30
-"""Of what is in quarantine, and of windows."""
+"""The most quarantined rows, and windows, to show."""
 
 
 @click.command()

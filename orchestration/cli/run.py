@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from orchestration.supervisor.summary import Summary
 
 MOST_ROWS = 50
-"""Of a table for people: 10,000 groups take 30 s to draw (measured)."""
+"""The most rows of a table for people: 10,000 groups take 30 s to draw (measured)."""
 
 
 @click.command(epilog="Example: tidemark run --once")
@@ -83,7 +83,7 @@ def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], name
 
 
 def _noting(conf: "Conf") -> "AbstractContextManager[Callable[[Mapping[str, Any]], None]]":
-    """What gets the facts of each batch: the history, and beside it an OpenTelemetry collector where conf names one."""
+    """Return what takes the facts of each batch: the history, and an OpenTelemetry collector if conf names one."""
     from orchestration.storage.history import note
 
     of_lake = partial(note, conf.lake)

@@ -155,7 +155,7 @@ def _shown(plan: Plan) -> Iterator[tuple[Counter[str], Callable[[Messages], None
 
 
 def _write_devices(path: Path, plan: Plan) -> None:
-    """What `tidemark devices load` reads."""
+    """Write the file that `tidemark devices load` reads."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["device_id", "zone", "groups"])

@@ -60,17 +60,17 @@ def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
             sys.exit(code or BROKE)
         time.sleep(POLL_SECONDS)
     if PAGE in [part.name for part in service.parts]:
-        place = conf.page.host, conf.page.port
+        address = conf.page.host, conf.page.port
         end = time.monotonic() + PAGE_SECONDS
-        while place[1] and not _answers(place) and time.monotonic() < end and process.poll() is None:
+        while address[1] and not _answers(address) and time.monotonic() < end and process.poll() is None:
             time.sleep(POLL_SECONDS)
-        click.echo(f"the live page is at http://{place[0]}:{place[1] or 'PORT, as `tidemark logs page` tells'}/", err=True)
+        click.echo(f"the live page is at http://{address[0]}:{address[1] or 'PORT, as `tidemark logs page` tells'}/", err=True)
     click.echo(f"tidemark up runs as process {process.pid}: {', '.join(part.name for part in service.parts)}", err=True)
 
 
-def _answers(place: tuple[str, int]) -> bool:
+def _answers(address: tuple[str, int]) -> bool:
     try:
-        socket.create_connection(place, POLL_SECONDS).close()
+        socket.create_connection(address, POLL_SECONDS).close()
     except OSError:
         return False
     return True

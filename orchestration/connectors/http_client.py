@@ -80,9 +80,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: flo
 
 def post_json(url: str, body: bytes, timeout_seconds: float, token: str | None = None, headers: Mapping[str, str] | None = None) -> None:
     """The same of JSON, with a token if there is one, and more headers."""
-    known = {"Content-Type": "application/json", "User-Agent": "tidemark"}
+    standard = {"Content-Type": "application/json", "User-Agent": "tidemark"}
     of_token = {"Authorization": f"Bearer {token}"} if token else {}
-    post(url, body, {**known, **of_token, **(headers or {})}, timeout_seconds)
+    post(url, body, {**standard, **of_token, **(headers or {})}, timeout_seconds)
 
 
 @cache
@@ -95,5 +95,5 @@ def _pool(scheme: str, host: str) -> urllib3.PoolManager:
 def _reason(error: BaseException) -> str:
     """Without the text of the error, which may quote the address."""
     causes = (error, *error.args, error.__cause__, error.__context__)
-    cause = next((of for of in causes if isinstance(of, OSError | HTTPException)), error)
+    cause = next((failure for failure in causes if isinstance(failure, OSError | HTTPException)), error)
     return getattr(cause, "strerror", None) or type(cause).__name__

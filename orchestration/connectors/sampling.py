@@ -29,23 +29,23 @@ Pieces = Generator[pa.Table]
 
 def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None]) -> pa.Table:
     """ARRIVED, of a source of conf. `seconds`: how long to listen to MQTT. `notify`: of what is left out, and of what takes long."""
-    of, most = conf.sources[name], conf.engine.max_batch_bytes
-    match of.transport:  # clients are imported where they are needed: some take longer than all else
+    source, most = conf.sources[name], conf.engine.max_batch_bytes
+    match source.transport:  # clients are imported where they are needed: some take longer than all else
         case LandingFolder():
-            pieces = _of_folder(of, of.transport, notify)
+            pieces = _of_folder(source, source.transport, notify)
         case KafkaSettings():
             from orchestration.connectors.sources.kafka import Kafka
 
-            pieces = _of_offsets(Kafka(name, of.transport.changed(starting="earliest"), most))
+            pieces = _of_offsets(Kafka(name, source.transport.changed(starting="earliest"), most))
         case DeltaSettings():
             from orchestration.connectors.sources.delta import Delta
 
-            pieces = _of_offsets(Delta(name, DeltaSettings(table=of.transport.table), most))
+            pieces = _of_offsets(Delta(name, DeltaSettings(table=source.transport.table), most))
         case S3Settings():
-            pieces = _of_bucket(conf, of, of.transport)
+            pieces = _of_bucket(conf, source, source.transport)
         case MqttSettings():
-            notify(f"listening to {of.transport.host}:{of.transport.port} for {seconds:g} seconds")
-            pieces = _of_topics(conf, of, of.transport, seconds)
+            notify(f"listening to {source.transport.host}:{source.transport.port} for {seconds:g} seconds")
+            pieces = _of_topics(conf, source, source.transport, seconds)
         case _:
             from orchestration.connectors.sources.spool import spooled
 
@@ -53,25 +53,25 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
     return _first(pieces)
 
 
-def sample_of_file(of: Source, file: Path) -> pa.Table:
+def sample_of_file(source: Source, file: Path) -> pa.Table:
     """ARRIVED, as if the source had brought the file; ConfError where it cannot be read. In a binary format it is one message."""
-    landing, whole = of.transport.path.resolve() if isinstance(of.transport, LandingFolder) else Path(), file.resolve()
+    landing, whole = source.transport.path.resolve() if isinstance(source.transport, LandingFolder) else Path(), file.resolve()
     position = str(whole.relative_to(landing)) if whole.is_relative_to(landing) else file.name
     try:
-        if of.payload_format.is_binary:
-            return events(pa.array([file.read_bytes()], pa.binary()), File(of.name, position, instant(file.stat().st_mtime_ns)))
-        return _first(_of_file(of, file, position, file.stat().st_mtime_ns))
+        if source.payload_format.is_binary:
+            return events(pa.array([file.read_bytes()], pa.binary()), File(source.name, position, instant(file.stat().st_mtime_ns)))
+        return _first(_of_file(source, file, position, file.stat().st_mtime_ns))
     except OSError as error:
         raise ConfError(f"{file} cannot be read ({error.strerror or error}); check the path") from None
 
 
 def _first(pieces: Pieces) -> pa.Table:
-    found, count = [pa.Table.from_batches([], ARRIVED)], 0
+    pieces_read, count = [pa.Table.from_batches([], ARRIVED)], 0
     with closing(pieces):
         while count < MOST and (piece := next(pieces, None)) is not None:
-            found.append(piece)
+            pieces_read.append(piece)
             count += len(piece)
-    return pa.concat_tables(found).slice(0, MOST)
+    return pa.concat_tables(pieces_read).slice(0, MOST)
 
 
 def _of_offsets(source: of_source.Source) -> Pieces:
@@ -82,37 +82,37 @@ def _of_offsets(source: of_source.Source) -> Pieces:
         start = end
 
 
-def _of_folder(of: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
+def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
     from orchestration.connectors.sources.claims import landing_files
 
     for file, stat in sorted(landing_files(landing), key=lambda found: found[1].st_mtime_ns):
         try:
-            yield from _of_file(of, file, str(file.relative_to(landing.path)), stat.st_mtime_ns)
+            yield from _of_file(source, file, str(file.relative_to(landing.path)), stat.st_mtime_ns)
         except ConfError as error:
             notify(str(error))
 
 
-def _of_file(of: Source, file: Path, position: str, modified_ns: int) -> Pieces:
-    if why := left_out(file, file.stat(), of.payload_format):
+def _of_file(source: Source, file: Path, position: str, modified_ns: int) -> Pieces:
+    if why := left_out(file, file.stat(), source.payload_format):
         raise ConfError(f"{file} is left out by a run: {why}")
-    yield from events_of(of.name, file, position, modified_ns, of.payload_format)
+    yield from events_of(source.name, file, position, modified_ns, source.payload_format)
 
 
-def _of_bucket(conf: Conf, of: Source, store: S3Settings) -> Pieces:
+def _of_bucket(conf: Conf, source: Source, store: S3Settings) -> Pieces:
     """Of each page of the listing the oldest objects first."""
     from orchestration.connectors.sources.s3_client import S3Client
     from orchestration.storage.object_claims import ObjectClaim
 
-    client = S3Client(of.name, store)
+    client = S3Client(source.name, store)
     with TemporaryDirectory(prefix="tidemark-") as folder:
         for page in client.pages():
-            for found in sorted(page, key=lambda version: version.modified_us):
-                file = Path(folder) / f"object{Path(found.key).suffix}"
-                if client.bring(ObjectClaim(0, *found, None), file):
-                    yield from _of_file(of, file, f"{store.bucket}/{found.key}", found.modified_us * 1000)
+            for version in sorted(page, key=lambda version: version.modified_us):
+                file = Path(folder) / f"object{Path(version.key).suffix}"
+                if client.bring(ObjectClaim(0, *version, None), file):
+                    yield from _of_file(source, file, f"{store.bucket}/{version.key}", version.modified_us * 1000)
 
 
-def _of_topics(conf: Conf, of: Source, at: MqttSettings, seconds: float) -> Pieces:
+def _of_topics(conf: Conf, source: Source, at: MqttSettings, seconds: float) -> Pieces:
     """In a session that ends with the connection; as no member of a shared group, whose others would miss what comes here."""
     from paho.mqtt.client import Client, MQTTMessage, error_string
     from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -126,13 +126,13 @@ def _of_topics(conf: Conf, of: Source, at: MqttSettings, seconds: float) -> Piec
     if (context := client_context(at.tls)) is not None:
         client.tls_set_context(context)
 
-    def begin(*told: Any) -> None:
-        if told[3].is_failure:
-            raise ConnectionError(f"the broker refuses the connection ({told[3]})")
+    def begin(*answer: Any) -> None:
+        if answer[3].is_failure:
+            raise ConnectionError(f"the broker refuses the connection ({answer[3]})")
         client.subscribe([(topic, 0) for topic in at.topics])
 
     def take(_client: Client, _data: Any, message: MQTTMessage) -> None:
-        landed = File(of.name, f"{message.topic}/preview/{len(came)}", datetime.now(UTC))
+        landed = File(source.name, f"{message.topic}/preview/{len(came)}", datetime.now(UTC))
         came.append(events(pa.array([bytes(message.payload)], pa.binary()), landed))
 
     client.on_connect, client.on_message = begin, take
@@ -143,6 +143,6 @@ def _of_topics(conf: Conf, of: Source, at: MqttSettings, seconds: float) -> Piec
             if failed := client.loop(0.1):
                 raise ConnectionError(error_string(failed).rstrip("."))
     except (OSError, ValueError) as error:
-        raise of_source.SourceDownError(f"source {of.name} cannot be read from {at.host}:{at.port}: {error}.") from None
+        raise of_source.SourceDownError(f"source {source.name} cannot be read from {at.host}:{at.port}: {error}.") from None
     client.disconnect()
     yield from came

@@ -32,7 +32,7 @@ def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
     begin, state, reset = time.monotonic(), read_state(conf, name), requested_reset(conf.lake, name)
     pinned = newest_table(conf, name)
     if pinned is None or (reset is None and state == replace(state, sent=pinned.position, sending=None)):
-        return None  # without asking the far side, which may be looked at every few seconds for days
+        return None  # without asking the target, which may be looked at every few seconds for days
     last = sink.last(state.sent)
     is_half_sent = state.sending is not None and state.sending != last
     begun = _again(conf, name, state.sending) if is_half_sent and reset is None else None
@@ -41,7 +41,7 @@ def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
         write_state(conf.lake, name, replace(state, sent=last, sending=None))
         return None
     is_complete = pinned.is_replaced_since(last) or reset is not None or _is_of_another_history(conf, name, last)
-    # Of a batch that cannot be sent again the far side may have a part.
+    # Of a batch that cannot be sent again the target may have a part.
     is_complete |= is_half_sent and (begun is None or state.is_complete)
     write_state(conf.lake, name, replace(state, sent=last, sending=pinned.position, is_complete=is_complete))
     batch = Batch(name, conf.sinks[name].table, _number(pinned, reset), last, pinned.position, is_complete, pinned.schema, pinned.key)
@@ -70,12 +70,12 @@ def _again(conf: Conf, name: str, begun: SinkPosition | None) -> PinnedTable | N
 
 
 def _is_of_another_history(conf: Conf, name: str, last: SinkPosition | None) -> bool:
-    """Whether the snapshot that the far side has is not the one of that id here: the lake was restored from a backup, and went on."""
+    """Whether the snapshot that the target has is not the one of that id here: the lake was restored from a backup, and went on."""
     return last is not None and is_kept(conf.lake, last.snapshot_id) and _again(conf, name, last) is None
 
 
 def _number(pinned: PinnedTable, reset: str | None) -> str:
-    """The same for the same rows; another one after a reset, or a far side that knows the number would take them for a repeat."""
+    """The same for the same rows; another one after a reset, or a target that knows the number would take them for a repeat."""
     position = pinned.position
     parts = [position.table_id[:8], position.snapshot_id, position.mark if not pinned.key else None, reset]
     return "-".join(str(part) for part in parts if part is not None)

@@ -49,28 +49,28 @@ class Trial:
     @property
     def firing(self) -> list[Span]:
         """In order of their end."""
-        begun, spans = dict[str, datetime](), list[Span]()
+        started, spans = dict[str, datetime](), list[Span]()
         for change in self.changes.select(["entity", "state", "changed_at"]).to_pylist():
             entity, at = change["entity"], change["changed_at"]
             if change["state"] == FIRING:
-                begun.setdefault(entity, at)
-            elif entity in begun:
-                spans.append(Span(entity, begun.pop(entity), at))
-        return [*spans, *(Span(entity, at, self.until) for entity, at in begun.items())]
+                started.setdefault(entity, at)
+            elif entity in started:
+                spans.append(Span(entity, started.pop(entity), at))
+        return [*spans, *(Span(entity, at, self.until) for entity, at in started.items())]
 
     def summary(self) -> str:
         """How often and how long it fired, and for which entity most."""
         seen, spans = len(self.samples["entity"].unique()), self.firing
-        of = f"{counted(self.samples.num_rows, 'sample')} of {seen:,} until {to_iso(self.until)}"
+        counts = f"{counted(self.samples.num_rows, 'sample')} of {seen:,} until {to_iso(self.until)}"
         if not spans:
-            return f"{self.alert.name} never fired; {of}"
+            return f"{self.alert.name} never fired; {counts}"
         times, length = Counter(span.entity for span in spans), Counter[str]()
         for span in spans:
             length[span.entity] += int((span.end - span.begin).total_seconds())
         most, longest = length.most_common(1)[0]
         fired = f"fired {counted(len(spans), 'time')} for {len(times):,} of {seen:,}, {timedelta(seconds=length.total())} in all"
         of_most = f"most for {most}: {counted(times[most], 'time')}, {timedelta(seconds=longest)}"
-        return f"{self.alert.name} {fired}; {of_most}; {of}"
+        return f"{self.alert.name} {fired}; {of_most}; {counts}"
 
 
 def tried(conf: Conf, alert: Alert, since: datetime = EPOCH) -> Trial:
@@ -81,8 +81,8 @@ def tried(conf: Conf, alert: Alert, since: datetime = EPOCH) -> Trial:
     with duckdb.connect(config=CONFIG) as store:
         create_views(store, [*views(conf, snapshot, rows).values()])
         until = _final(store, conf, alert, snapshot)
-        found, _ = samples(store, alert, rows, since=since, until=until)
-    return Trial(alert, found, judge(alert, {}, found, until).changes, until)
+        values, _ = samples(store, alert, rows, since=since, until=until)
+    return Trial(alert, values, judge(alert, {}, values, until).changes, until)
 
 
 def _final(store: duckdb.DuckDBPyConnection, conf: Conf, alert: Alert, snapshot: Snapshot) -> datetime:

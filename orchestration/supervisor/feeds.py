@@ -25,7 +25,7 @@ SILENT_SECONDS = 120.0
 
 
 class Feeds:
-    """Of one intake. `run_to_end` for a run that ends, `start` for one that goes on."""
+    """The feeds of one intake. `run_to_end` for a run that ends, `start` for one that goes on."""
 
     def __init__(self, lake: Lake, intake: Intake, barrier: WriteBarrier, progress: Progress) -> None:
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
@@ -33,7 +33,7 @@ class Feeds:
         self._polls: dict[str, Future[PendingBatch | None]] = {}
         self._asked_at: dict[str, float] = {}
         self._kept: dict[str, PendingBatch] = {}
-        """What was brought and silver was too slow to take: it need not be read again."""
+        """Batches that were read while silver was too slow to take them: they need not be read again."""
         self._down: dict[str, SourceDownError] = {}
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
         self._following: Future[None] | None = None
@@ -65,7 +65,7 @@ class Feeds:
         self._following = ThreadPoolExecutor(1, "bronze").submit(self._follow, is_followed)
 
     def raise_if_broken(self) -> None:
-        """What ended a source, or the writing of bronze."""
+        """Raise the error that ended a source, or the writing of bronze."""
         if self._following is not None and self._following.done():
             self._following.result()
 
@@ -94,7 +94,7 @@ class Feeds:
                 self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
 
     def _ready(self, threads: ThreadPoolExecutor) -> list[PendingBatch]:
-        """What sources have that answer at once, or have come to an answer since."""
+        """Collect the batches of sources that answer at once, or have answered since."""
         idle = self._sources.keys() - self._polls.keys() - self._kept.keys()
         asked = {name: threads.submit(self._poll, source) for name, source in self._sources.items() if name in idle}
         self._asked_at |= dict.fromkeys(asked, time.monotonic())
@@ -127,8 +127,8 @@ class Feeds:
     def _commit(self, ready: list[PendingBatch]) -> CommittedBatch:
         committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS))
         for gap in committed.gaps:
-            told = {name: "unknown" if value is None else str(value) for name, value in gap.items() if name != "found_at"}
-            self._progress.notice(Notice("gap", told | {"reason": "messages are gone that were never read"}))
+            facts_of_gap = {name: "unknown" if value is None else str(value) for name, value in gap.items() if name != "found_at"}
+            self._progress.notice(Notice("gap", facts_of_gap | {"reason": "messages are gone that were never read"}))
         facts = {"batch": committed.bronze_batch, "at": committed.at.isoformat(timespec="milliseconds"), "sources": dict(committed.rows)}
         self._progress.handed_over(self._intake.name, sum(committed.rows.values()), committed.seconds, **facts)
         return committed

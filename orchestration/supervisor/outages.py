@@ -1,4 +1,4 @@
-"""What a run says of sources, sinks and channels that it cannot reach: once when one is down, once when it is up again."""
+"""Outages of sources, sinks and channels: a run reports one when it begins, and once more when it ends."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from orchestration.storage.outages import Kind, begin_outage, end_outage
 
 
 class Outages:
-    """Of the sources, the sinks or the channels of one run. What concerns one of them is called by one thread at a time."""
+    """Outages of the sources, the sinks or the channels of one run. Calls about one of them come from one thread at a time."""
 
     def __init__(self, lake: Location, kind: Kind, notify: Callable[[Notice], None]) -> None:
         self._lake, self._kind, self._notify = lake, kind, notify

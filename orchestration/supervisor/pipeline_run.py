@@ -31,14 +31,14 @@ from orchestration.storage.tables import ensure
 from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
-from orchestration.supervisor.sinks import Deliveries, Notifier
+from orchestration.supervisor.sinks import SinkSender, ChannelSender
 from orchestration.supervisor.status import arrears_of
 
 PAUSE_SECONDS = 10.0
 
 
 class PipelineRun:
-    """What one run does, flow by flow and job by job; only those that were chosen."""
+    """The work of one run, query by query and job by job; only those that were chosen."""
 
     def __init__(self, lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
         self._lake, self._progress = lake, progress
@@ -49,7 +49,7 @@ class PipelineRun:
         self.feeds: Feeds | None = None
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.quality_gate = QualityGate(lake, stop, progress.warned)
-        self.far_sides = (Notifier(lake.conf, progress, stop), Deliveries(lake.conf, progress, stop))
+        self.senders = (ChannelSender(lake.conf, progress, stop), SinkSender(lake.conf, progress, stop))
         self._references = ReferenceTables(lake.conf)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
@@ -145,9 +145,9 @@ class PipelineRun:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()
-        if (known := (*moved, *self._versions(LEDGER))) != self._settled:
+        if (versions := (*moved, *self._versions(LEDGER))) != self._settled:
             self.settle()
-            self._settled = known
+            self._settled = versions
         now = time.monotonic()
         self._paused_until = now + min(now - begin, PAUSE_SECONDS)
 
@@ -219,19 +219,19 @@ class PipelineRun:
     def _pin(self) -> None:
         if not self.barrier.stop.is_set():
             take_snapshot(self._lake, datetime.now(UTC))
-            self.wake_far_sides()
+            self.wake_senders()
 
-    def wake_far_sides(self) -> None:
+    def wake_senders(self) -> None:
         """Sinks and channels: there is a snapshot, or the run ends."""
-        for each in self.far_sides:
-            each.wake()
+        for sender in self.senders:
+            sender.wake()
 
     def deliver_to_end(self) -> None:
         """To channels, then to sinks; then a TidemarkError if one is down."""
         down = []
-        for each in self.far_sides:
+        for sender in self.senders:
             try:
-                each.run_to_end()
+                sender.run_to_end()
             except TidemarkError as error:
                 down.append(str(error))
         if down:

@@ -150,7 +150,11 @@ def _evaluate_new_rows(lake: Lake, before: GateState, newest: int) -> Run | None
 def _critical(conf: Conf, table: str) -> Iterator[Suite]:
     """The suites that can close a gate: critical expectations about rows of this table alone, none about history."""
     for suite in suites.suites(conf):
-        critical = tuple(of for of in suite.expectations if of.severity is Severity.CRITICAL and of.type.startswith("expect_"))
+        critical = tuple(
+            expectation
+            for expectation in suite.expectations
+            if expectation.severity is Severity.CRITICAL and expectation.type.startswith("expect_")
+        )
         if suite.applies_to(table) and not suite.together_with and critical:
             yield replace(suite, expectations=critical)
 

@@ -52,7 +52,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """What a replay builds: silver, unless only groups are asked for, and the gold of these streams."""
+    """The plan of a replay: silver, unless only groups are asked for, and the gold of these streams."""
 
     is_silver: bool
     streams: Mapping[str, Sequence[Group]]
@@ -81,7 +81,7 @@ def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
 
 
 def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
-    """Those that go on with what the replay builds."""
+    """List the queries and jobs that go on with the tables that the replay builds."""
     names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
     return [flow for flow in flows(lake) if not isinstance(flow, Intake) and flow.name in names]
 

@@ -41,9 +41,9 @@ def await_switch(lake: Location, make: Callable[[], None]) -> None:
 
 
 def _wanted(lake: Location, number: int | None) -> Generation:
-    known = generations.switches(lake)
-    active = known[-1]
-    others = {generation.generation: generation for generation in known if generation.generation != active.generation}
+    switches = generations.switches(lake)
+    active = switches[-1]
+    others = {generation.generation: generation for generation in switches if generation.generation != active.generation}
     if not others:
         raise TidemarkError(f"generation {active.generation} is the only one of the lake at {lake}: there is nothing to roll back to.")
     if number is None:

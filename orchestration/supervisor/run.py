@@ -77,8 +77,8 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     if run.feeds:
         run.feeds.start(is_followed=bool(queries))
     if run.flows["gold"]:
-        for each in run.far_sides:
-            each.start()
+        for sender in run.senders:
+            sender.start()
     behind: dict[str, Future[None]] = {}
     next_look = 0.0
     try:
@@ -92,7 +92,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
                 _go_on_behind(run, behind)
     finally:
         leave.set()
-        run.wake_far_sides()
+        run.wake_senders()
     try:
         if run.feeds:
             run.feeds.join()
@@ -100,8 +100,8 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     finally:
         for work in behind.values():
             work.result()
-        for each in run.far_sides:
-            each.join(LEAVE_SECONDS if stop.is_set() else None)
+        for sender in run.senders:
+            sender.join(LEAVE_SECONDS if stop.is_set() else None)
         run.seal()
 
 

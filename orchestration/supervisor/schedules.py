@@ -27,7 +27,8 @@ def next_at(lake: Lake, suites: Sequence[Suite]) -> datetime | None:
 
 
 def _next_times(lake: Lake, suites: Sequence[Suite]) -> dict[str, datetime]:
-    """By suite. Suites without a schedule and suites that apply to no table are absent: the latter never get a result."""
+    """Return the next time of each suite. Suites without a schedule and suites that apply to no table are absent: the latter never get a
+    result."""
     crons = [(suite, cron) for suite in suites if (cron := lake.conf.quality.schedule_of(suite.name)) is not None]
     if not crons:
         return {}

@@ -13,9 +13,9 @@ COLUMNS = ("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind",
 
 
 def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """One row a sink (COLUMNS), without asking the far side; None where there is nothing to say yet.
+    """One row a sink (COLUMNS), without asking the target; None where there is nothing to say yet.
 
-    `rows_behind`: rows that the newest snapshot has and the far side has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
+    `rows_behind`: rows that the newest snapshot has and the target has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
     """
     return [_row(conf, name, read_state(conf, name), now) for name in conf.sinks]
 
@@ -35,5 +35,5 @@ def _row(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, An
         behind, lag = len(missing), round(max((now - missing[0].at).total_seconds(), 0.0), 1) if missing else 0.0
         rows = 0 if sent == pinned.position else pinned.count(None if pinned.is_replaced_since(sent) else sent)
     settings, outage = conf.sinks[name], current_outage(conf.lake, "sink", name)
-    told = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag
-    return dict(zip(COLUMNS, (*told, outage and outage.since, outage and outage.reason), strict=True))
+    cells = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag
+    return dict(zip(COLUMNS, (*cells, outage and outage.since, outage and outage.reason), strict=True))

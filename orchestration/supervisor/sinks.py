@@ -27,7 +27,7 @@ LOOK_SECONDS = 10.0
 """Marts are built by another process, which wakes nobody; and a silence ends by the clock."""
 
 
-class FarSides(ABC):
+class Senders(ABC):
     """All of one kind, of one run. `run_to_end` for a run that ends, `start` for one that goes on."""
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, kind: Kind, names: Collection[str]) -> None:
@@ -39,7 +39,7 @@ class FarSides(ABC):
 
     @abstractmethod
     def _step(self, name: str) -> bool:
-        """Send a part of what there is; whether there was something. Any error means that the far side is down."""
+        """Send a part of what there is; whether there was something. Any error means that the target is down."""
 
     def run_to_end(self) -> None:
         """Until each has what the newest snapshot has; then a TidemarkError if one is down."""
@@ -89,7 +89,7 @@ class FarSides(ABC):
         return None
 
 
-class Deliveries(FarSides):
+class SinkSender(Senders):
     """Rows to sinks."""
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Sink] | None = None) -> None:
@@ -104,7 +104,7 @@ class Deliveries(FarSides):
         return sent is not None
 
 
-class Notifier(FarSides):
+class ChannelSender(Senders):
     """Messages about alerts to channels."""
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Channel] | None = None) -> None:
@@ -113,10 +113,10 @@ class Notifier(FarSides):
         super().__init__(conf, progress, stop, "channel", self._channels)
 
     def _step(self, name: str) -> bool:
-        told = tell(self._conf, name, self._channels[name], datetime.now(UTC))
-        if told and told.dead:
+        sent = tell(self._conf, name, self._channels[name], datetime.now(UTC))
+        if sent and sent.dead:
             warning = "messages are in ops.dead_letters; `tidemark alerts resend` sends them again"
-            self._progress.notice(Notice(warning, {"channel": name, "messages": str(told.dead)}))
-        if told and told.down is not None:
-            raise TidemarkError(told.down)
-        return told is not None
+            self._progress.notice(Notice(warning, {"channel": name, "messages": str(sent.dead)}))
+        if sent and sent.down is not None:
+            raise TidemarkError(sent.down)
+        return sent is not None

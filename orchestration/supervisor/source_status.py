@@ -23,32 +23,32 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     `state`: `paused`, `down` when it was asked last, `new` as long as bronze has read nothing of it, else `up`.
     """
     events = LakeStore(conf).table_path("bronze.events")
-    known, rows = source_offsets(events), rows_since(events, now - timedelta(hours=1))
-    return [_row(conf, declared, known.get(name), rows.get(name, 0), now) for name, declared in conf.sources.items()]
+    offsets, rows = source_offsets(events), rows_since(events, now - timedelta(hours=1))
+    return [_row(conf, declared, offsets.get(name), rows.get(name, 0), now) for name, declared in conf.sources.items()]
 
 
-def _row(conf: Conf, declared: Source, known: SourceOffset | None, rows: int, now: datetime) -> dict[str, Any]:
+def _row(conf: Conf, declared: Source, stored: SourceOffset | None, rows: int, now: datetime) -> dict[str, Any]:
     name = declared.name
     outage = current_outage(conf.lake, "source", name) or current_outage(conf.lake, "collected", name)
-    waiting_bytes, lag_seconds = _waiting(conf, name, known, now)
-    waiting_messages = source_of(conf, name).waiting(known.offset if known else {}, noted_ends(conf.lake, name))
-    told = (
-        *(name, declared.transport.kind, _state(declared, known, outage), outage and outage.since),
-        *(known and source_of(conf, name).describe(known.offset), known and known.received_at, rows),
+    waiting_bytes, lag_seconds = _waiting(conf, name, stored, now)
+    waiting_messages = source_of(conf, name).waiting(stored.offset if stored else {}, noted_ends(conf.lake, name))
+    cells = (
+        *(name, declared.transport.kind, _state(declared, stored, outage), outage and outage.since),
+        *(stored and source_of(conf, name).describe(stored.offset), stored and stored.received_at, rows),
         *(waiting_messages, waiting_bytes, lag_seconds, outage and outage.reason),
     )
-    return dict(zip(COLUMNS, told, strict=True))
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
-def _state(declared: Source, known: SourceOffset | None, outage: Outage | None) -> str:
+def _state(declared: Source, stored: SourceOffset | None, outage: Outage | None) -> str:
     if declared.is_paused:
         return "paused"
-    return "down" if outage else "up" if known else "new"
+    return "down" if outage else "up" if stored else "new"
 
 
-def _waiting(conf: Conf, name: str, known: SourceOffset | None, now: datetime) -> tuple[int | None, float | None]:
-    """Of pushed events: bytes that bronze does not have, and for how many seconds the first of them has waited."""
-    folder, offset = spool_folder(conf.lake, name), known.offset if known else {}
+def _waiting(conf: Conf, name: str, stored: SourceOffset | None, now: datetime) -> tuple[int | None, float | None]:
+    """Return the bytes of pushed events that bronze does not have, and for how many seconds the first of them has waited."""
+    folder, offset = spool_folder(conf.lake, name), stored.offset if stored else {}
     if not folder.exists():
         return None, None
     waiting_bytes, since_us = waiting(folder.local, int(offset.get(SEGMENT, -1)), int(offset.get(BYTE, MARK_BYTES)))

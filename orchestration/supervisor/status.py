@@ -79,7 +79,7 @@ def rows(table: Location) -> int:
 
 
 def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: datetime) -> Arrears:
-    """What the source holds beyond the last finished batch."""
+    """Count the rows of the source after the last finished batch."""
     if not is_table(source):
         return Arrears()
     table = open_table(source)
@@ -118,12 +118,12 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
 def _of_flows(lake: LakeStore) -> Batch:
     """The bronze batch that all flows and alerts have passed, and the instant before which all that they read is counted."""
     names = lake.conf.followers
-    begun = [flow for name in names if (flow := flow_positions.read(lake, name))]
-    if len(begun) < len(names):
+    started = [flow for name in names if (flow := flow_positions.read(lake, name))]
+    if len(started) < len(names):
         return Batch()
     at = max((lake.checkpoint(flow_positions.FLOW) / name / flow_positions.FILE).local.stat().st_mtime for name in names)
-    watermark = from_micros(max(min(flow.after.until for flow in begun), 0))
-    return Batch(min(flow.after.bronze_batch for flow in begun), datetime.fromtimestamp(at, UTC), watermark)
+    watermark = from_micros(max(min(flow.after.until for flow in started), 0))
+    return Batch(min(flow.after.bronze_batch for flow in started), datetime.fromtimestamp(at, UTC), watermark)
 
 
 def _last_written_at(table: Location) -> datetime:
@@ -134,7 +134,7 @@ def _last_written_at(table: Location) -> datetime:
 
 
 def arrears_after(bronze_batch: int, events: Location, now: datetime) -> Arrears:
-    """What bronze holds of later batches; they increase from version to version, so only the newest are looked at."""
+    """Count the rows of later batches in bronze. Batches increase from version to version, so only the newest versions are read."""
     if not is_table(events):
         return Arrears()
     oldest, unread = now, 0

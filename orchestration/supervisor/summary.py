@@ -1,4 +1,4 @@
-"""What became of the rows of a run, for `tidemark run --once` to end with: from logs and the rows of this run alone, without Spark."""
+"""The summary at the end of `tidemark run --once`: what became of the rows of this run, from logs and its rows alone, without Spark."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -41,14 +41,14 @@ class Summary:
     tidemark: str = "tidemark"
 
     def sentences(self) -> Iterator[tuple[str, str | None]]:
-        """What to say beside the rows, and in which colour; the last is what to type next."""
+        """Yield the sentences beside the rows, each with a colour; the last one is the next command to type."""
         counts = {name: sum(row[name] for row in self.sources) for name in COUNTED}
         became = {name: counts[name] for name in MEASUREMENTS if counts[name]}
         if not (events := counts["events"]):
             yield "Nothing has come to silver since the last run.", None
         elif "readings" not in became:
-            found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
-            yield f"None of {events} events became a reading: {found}.", "red" if "quarantined" in became else "yellow"
+            counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
+            yield f"None of {events} events became a reading: {counted}.", "red" if "quarantined" in became else "yellow"
             if "late" in became:
                 yield (
                     "Late is what is `lateness_seconds` behind the newest reading of all sources; it is folded into gold window by window.",
@@ -71,14 +71,14 @@ def mark(lake: Lake) -> tuple[int, Snapshot | None]:
 
 
 def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Summary:
-    """Of the rows that the ledger, and of the windows that snapshots, have passed since."""
+    """Summarize the rows that the ledger, and the windows that snapshots, have passed since."""
     (after, before), (passed, snapshot) = begin, mark(lake)
     ledger = table_of(lake.table_path(LEDGER), None, [("bronze_batch", ">", after), ("bronze_batch", "<=", passed)])
     sources = by_source(ledger)
     quarantined = [
         {name: row[name] for name in ("rule", "source", "rows")} | {"reason": one["reason"], "example": short(one["payload"])}
         for row, one in quarantine.examples(lake, Range(after, passed).sql())
-        if row["rule"] != SOMETHING_IS_MEASURED or not any(of["readings"] for of in sources)
+        if row["rule"] != SOMETHING_IS_MEASURED or not any(source["readings"] for source in sources)
     ]
     windows = _windows(lake, min(after, passed - 1), before.versions if before else {}, snapshot) if snapshot else []
     waiting = arrears_after(passed, lake.table_path("bronze.events"), now).behind or 0
@@ -92,12 +92,12 @@ def by_source(ledger: pa.Table) -> Rows:
 
 
 def bounds(of_stream: Sequence[Group]) -> tuple[int, float]:
-    """What decides when windows of a stream close: the largest lateness of its groups, and the least patience, which may be infinite."""
+    """Return when windows of a stream close: the largest lateness of its groups, and the least patience, which may be infinite."""
     return max(group.lateness_seconds for group in of_stream), patience_seconds(of_stream)
 
 
 def closed_by(lateness_seconds: int, patience: float, last_end: int, last_came: datetime) -> str:
-    """What closes the windows of a group up to one that ends then, in µs since 1970. `last_came`: the newest reading of any group."""
+    """Say when the windows up to `last_end` (microseconds since 1970) will close. `last_came`: the newest reading of any group."""
     needed = from_micros(last_end) + timedelta(seconds=lateness_seconds)
     idle = "" if isinf(patience) else f", or a run after {plain((last_came + timedelta(seconds=patience)).replace(microsecond=0))}"
     return f"a reading of {plain(needed)} or later{idle}"

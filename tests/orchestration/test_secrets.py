@@ -26,7 +26,7 @@ from orchestration.engine.progress import Progress
 from orchestration.jobs.backfill import kafka_source
 from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore
-from orchestration.supervisor.sinks import Deliveries
+from orchestration.supervisor.sinks import SinkSender
 from tests import broker, canary
 from tests.broker import Broker, impatient
 from tests.collectors import PROGRAM, ROOT, collecting, write_conf
@@ -165,7 +165,7 @@ def traced(work: Callable[[], object]) -> str:
 def deliver(conf: Path) -> None:
     """To all sinks, as a run does at its end."""
     with Progress([]) as progress:
-        Deliveries(load(conf), progress, threading.Event()).run_to_end()
+        SinkSender(load(conf), progress, threading.Event()).run_to_end()
 
 
 def take(conf: Path) -> None:

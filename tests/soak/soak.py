@@ -75,7 +75,7 @@ class Soak:
         self._settle({"streams": ANY}, before)
 
     def _drain(self) -> None:
-        """What was sent is through, to the far side of the sink too; then all processes end."""
+        """What was sent is through, to the target of the sink too; then all processes end."""
         self._begin("down")
         self.feeds.stop()
         until(self._is_through, lambda: [self.watch.overview(), rows(self.plant.conf_folder, "sinks")], pause_seconds=2.0)

@@ -28,13 +28,13 @@ KINDS = {
     "late": "late",
     "duplicates": "duplicates",
 }
-"""What a measurement became, and the table of silver that then holds it."""
+"""The outcomes of a measurement, and the table of silver that then holds it."""
 WRONG = ("missing", "duplicated", "orphaned")
 ALARMS = (*WRONG, "count_mismatch")
 COLUMNS = ("source", "ingested_on", *COUNTED, *ALARMS, "waiting")
 SUMMED = {*COUNTED, *ALARMS, "waiting"}
 ROWS_AT_ONCE = 1_000_000
-"""Of bronze and silver together: about 500 MB of memory."""
+"""Rows of bronze and silver together: about 500 MB of memory."""
 
 SETTINGS = {"datafusion.execution.skip_physical_aggregate_schema_check": "true"}
 """Else DataFusion refuses to count over a union of columns that differ in nothing but their comments."""
@@ -109,7 +109,7 @@ class Slice:
     shares: int = 1
 
     def __str__(self) -> str:
-        """As a condition in SQL. Rows without an identity, which nobody should find, are in the first slice."""
+        """Render a condition in SQL. Rows without an identity, which should not exist, are in the first slice."""
         conditions = ["true"]
         if self.after is not None:
             conditions.append(f"bronze_batch > {self.after}")
@@ -157,7 +157,7 @@ def open_tables(lake: Lake) -> OpenTables:
 
 
 def account(tables: OpenTables, since: date | None = None) -> Account:
-    """Of all batches, or of those ingested on that day (UTC) and later."""
+    """Account for all batches, or for those ingested on that day (UTC) and later."""
     batches: dict[tuple[Any, ...], dict[str, Any]] = {}
     suspects, parts = [], slices(tables.by_name, since)
     for part in parts:

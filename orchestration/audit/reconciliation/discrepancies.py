@@ -1,4 +1,4 @@
-"""What the account finds wrong: each identity with what is wrong with it, beside the payload of its event."""
+"""The discrepancies of the account: each identity with what is wrong with it, beside the payload of its event."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ MEASUREMENTS_OF_ONE = (
 PAYLOAD = "select payload from events where {of} limit 1"
 
 Parts = Mapping[int | None, Rows]
-"""Of one event: the measurements that silver holds, by part."""
+"""The measurements of one event that silver holds, by part."""
 
 
 def discrepancies(tables: OpenTables, account: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:

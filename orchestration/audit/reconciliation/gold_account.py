@@ -111,16 +111,17 @@ class OpenGoldTables:
 
 
 def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
-    """What the snapshot pins, but for groups that are `left_out`; None where it has no other. `since`: of windows from that day on."""
+    """Open the tables that the snapshot pins, without groups that are `left_out`; None if there are no others. `since`: windows from
+    that day on."""
     as_begun = {stream for stream in lake.conf.streams if not changed_plan(lake, f"gold.{stream}")}
     groups = [group for group in _groups(lake, snapshot) if group.stream in as_begun]
     if not groups:
         return None
-    of_snapshot, known = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot, "gold.aggregates gold.late")
+    of_snapshot, available = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot, "gold.aggregates gold.late")
     places = {word: Part(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in OF_BOTH.items()}
     words = _words(lake, snapshot, groups, since)
     for word, kind in (("counted", "aggregates"), ("set_aside", "late")):
-        view = known[f"gold.{kind}"]
+        view = available[f"gold.{kind}"]
         of_kind = {f"{kind}_{number}": part for number, part in enumerate(view.parts)}
         places |= of_kind
         words[word] = OF_GOLD.format(n="count" if view.key else 1, rows=view.select([*of_kind]))
@@ -130,7 +131,11 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
 def left_out(lake: Lake) -> list[str]:
     """A sentence for each stream whose windows conf has changed: what gold holds cannot be compared with them."""
     changes = {stream: changed_plan(lake, f"gold.{stream}") for stream in lake.conf.streams}
-    return [f"gold.{stream} is left out: {'; '.join(of)}; `tidemark replay` builds it anew" for stream, of in changes.items() if of]
+    return [
+        f"gold.{stream} is left out: {'; '.join(reasons)}; `tidemark replay` builds it anew"
+        for stream, reasons in changes.items()
+        if reasons
+    ]
 
 
 def gold_account(lake: Lake, tables: OpenGoldTables) -> Rows:

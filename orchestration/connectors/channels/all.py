@@ -8,7 +8,7 @@ from orchestration.connectors.channels.channel import Channel
 
 
 def channels(conf: Conf) -> Mapping[str, Channel]:
-    """By name. Nothing is connected to, and no secret read, before the first call."""
+    """Make the channels of conf, by name. Nothing is connected, and no secret read, before the first call."""
     return {name: _channel(conf, settings) for name, settings in conf.channels.items()}
 
 

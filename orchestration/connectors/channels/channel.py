@@ -1,4 +1,4 @@
-"""What every channel does: it takes messages about alerts to people or other systems, at least once.
+"""The interface of every channel: it sends messages about alerts to people or other systems, at least once.
 
 A message has the same id whenever it is sent again, by which a receiver drops a repeat.
 """
@@ -16,11 +16,11 @@ from orchestration.rendering import plain
 __all__ = ["DIGEST", "FILE", "Channel", "Message", "RefusedError", "as_json", "message_id"]
 
 FILE = "alerts.yml"
-"""Where channels are declared."""
+"""The file of conf that declares channels."""
 
 
 class RefusedError(TidemarkError):
-    """The far side will not take this, however often it is sent."""
+    """The target will not take this, however often it is sent."""
 
 
 class Channel(ABC):

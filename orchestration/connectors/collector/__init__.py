@@ -1,1 +1,1 @@
-"""What events come from and where results go."""
+"""The collector: it takes events that devices push, and stores them before it acknowledges them."""

@@ -101,7 +101,8 @@ def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list
 
 
 def _pieces(body: bytes, *, is_array: bool) -> Iterator[bytes]:
-    """What stands between the commas of an array, or between line ends outside of brackets. A bracket without its end takes the rest."""
+    """Yield the elements of an array, or the lines of a body that are not inside brackets. A bracket that is never closed takes the
+    rest."""
     depth, begin = 0, 0
     for match in STRING_OR_BOUNDARY.finditer(body):
         token = match[0]
@@ -114,7 +115,7 @@ def _pieces(body: bytes, *, is_array: bool) -> Iterator[bytes]:
 
 
 def _is_readable(event: bytes) -> bool:
-    """As silver reads it: an object, which may hold NaN, or null."""
+    """Say whether silver can read it: an object, which may hold NaN, or null."""
     try:
         return event == b"null" or read_object(event.decode(errors="replace")) is not None
     except (UnreadableError, RecursionError):

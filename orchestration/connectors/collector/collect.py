@@ -37,11 +37,11 @@ KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] =
 
 def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
     """Take events of the named sources, or of all that are collected, until SIGTERM or Ctrl-C; HeldError where another process does."""
-    known = source_offsets(LakeStore(conf).table_path("bronze.events"))
+    offsets = source_offsets(LakeStore(conf).table_path("bronze.events"))
     with ExitStack() as spools:
         chosen = []
         for name in _names(conf, names):
-            source, offset = conf.sources[name], known[name].offset if name in known else {}
+            source, offset = conf.sources[name], offsets[name].offset if name in offsets else {}
             endpoint = source.transport
             assert isinstance(endpoint, Collected)
             spool = SpoolWriter(spool_folder(conf.lake, name).local, endpoint.max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)

@@ -1,4 +1,4 @@
-"""What each kind of collected source is given, and what it gives back when it is started: `async def serve(pushed, notify) -> Served`."""
+"""The interface of each kind of collected source: `async def serve(pushed, notify) -> Served` starts it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ class Pushed(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What runs for a source, and how it is ended well."""
+    """The running task of a source, and the call that ends it cleanly."""
 
     task: "asyncio.Task[None]"
     stop: Callable[[], Awaitable[None]]

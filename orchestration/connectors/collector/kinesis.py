@@ -34,10 +34,10 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     """Goes on trying for as long as the stream cannot be read."""
     from orchestration.connectors.collector.kinesis_client import KinesisClient
 
-    of = pushed.endpoint
-    assert isinstance(of, KinesisSettings)
-    client = await asyncio.to_thread(KinesisClient, of)
-    collector = KinesisCollector(of, client, pushed, Outage(pushed.lake, pushed.source.name, notify))
+    settings = pushed.endpoint
+    assert isinstance(settings, KinesisSettings)
+    client = await asyncio.to_thread(KinesisClient, settings)
+    collector = KinesisCollector(settings, client, pushed, Outage(pushed.lake, pushed.source.name, notify))
     task = asyncio.create_task(collector.run())
 
     async def stop() -> None:
@@ -50,8 +50,8 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
 class KinesisCollector:
     """`stopping`: set when it is to end."""
 
-    def __init__(self, of: KinesisSettings, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
-        self._of, self._client, self._spool, self._outage = of, client, pushed.spool, outage
+    def __init__(self, settings: KinesisSettings, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
+        self._of, self._client, self._spool, self._outage = settings, client, pushed.spool, outage
         self._file = Location(pushed.spool.folder / READ)
         self.stopping = asyncio.Event()
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -112,7 +112,7 @@ class KinesisCollector:
             await self._pause(PAUSE_SECONDS)
 
     def _due(self, shards: dict[str, "Shard"]) -> list["Shard"]:
-        """Those that are not over, while their parents are, or are gone."""
+        """List the shards that are not finished, and whose parents are finished or gone."""
         is_open = {name for name in shards if self._read.get(name) != OVER}
         return [shards[name] for name in sorted(is_open) if is_open.isdisjoint(shards[name].parents)]
 
@@ -130,7 +130,9 @@ class KinesisCollector:
                 since = self._note["since"] and datetime.fromisoformat(self._note["since"])
                 iterator = await asyncio.to_thread(self._client.iterator, shard.name, self._read.get(shard.name), since)
             answer = await asyncio.to_thread(self._client.records, iterator)
-            places = [(f"{shard.name}/{of['SequenceNumber']}{KEY}{of['PartitionKey']}", of["Data"]) for of in answer.records]
+            places = [
+                (f"{shard.name}/{record['SequenceNumber']}{KEY}{record['PartitionKey']}", record["Data"]) for record in answer.records
+            ]
             for stored in {self._spool.store(name, 0, [data]) for name, data in places}:
                 if await stored is not None:
                     raise StreamError("the disk takes no more: it is full or has failed")

@@ -50,12 +50,14 @@ class Answer:
 class KinesisClient:
     """Every call is one request, or a few, and may raise a StreamError. Threads may share it."""
 
-    def __init__(self, of: KinesisSettings) -> None:
-        self._name = of.stream
+    def __init__(self, kinesis: KinesisSettings) -> None:
+        self._name = kinesis.stream
         settings = Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1})
         with _stream_errors():
             session = boto3.session.Session()
-            self._client = session.client("kinesis", region_name=of.region, endpoint_url=of.endpoint, config=settings, **aws_keys(of))
+            self._client = session.client(
+                "kinesis", region_name=kinesis.region, endpoint_url=kinesis.endpoint, config=settings, **aws_keys(kinesis)
+            )
 
     def stream(self) -> Stream:
         with _stream_errors():
@@ -64,17 +66,17 @@ class KinesisClient:
         return Stream(summary["StreamARN"], str(int(made)), timedelta(hours=summary["RetentionPeriodHours"]))
 
     def shards(self) -> dict[str, Shard]:
-        """By name; those of which no record is kept any more are not among them."""
+        """Return the shards by name, without those of which no record is kept any more."""
         with _stream_errors():
             pages = self._client.get_paginator("list_shards").paginate(StreamName=self._name)
-            found = [shard for page in pages for shard in page["Shards"]]
+            descriptions = [shard for page in pages for shard in page["Shards"]]
         return {
-            of["ShardId"]: Shard(
-                of["ShardId"],
-                tuple(of[parent] for parent in PARENTS if parent in of),
-                "EndingSequenceNumber" in of["SequenceNumberRange"],
+            shard["ShardId"]: Shard(
+                shard["ShardId"],
+                tuple(shard[parent] for parent in PARENTS if parent in shard),
+                "EndingSequenceNumber" in shard["SequenceNumberRange"],
             )
-            for of in found
+            for shard in descriptions
         }
 
     def iterator(self, shard: str, behind: str | None, since: datetime | None) -> str:
@@ -88,7 +90,7 @@ class KinesisClient:
             return str(self._client.get_shard_iterator(StreamName=self._name, ShardId=shard, **where)["ShardIterator"])
 
     def records(self, iterator: str) -> Answer:
-        """What stands there: 10,000 records or 10 MB at most, also none where more follow."""
+        """Read records: 10,000 or 10 MB at most. The answer may be empty though more follow."""
         with _stream_errors():
             answer = self._client.get_records(ShardIterator=iterator)
         return Answer(answer["Records"], answer.get("NextShardIterator"), answer.get("MillisBehindLatest") == 0)

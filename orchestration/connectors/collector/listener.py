@@ -1,4 +1,4 @@
-"""Where a source listens: its socket, and its address for people."""
+"""The socket of a source, and its address for people."""
 
 import socket
 

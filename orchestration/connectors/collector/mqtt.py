@@ -137,6 +137,6 @@ class MqttCollector:
 
 
 def _remembered(file: Location, owner: str) -> list[str]:
-    """What the session of that owner is subscribed to, as far as a collector has written it down."""
-    known = read_atomic(file, "Remove it: the collector then subscribes again.", dict) or {}
-    return list(known["filters"]) if known.get("session") == owner else []
+    """Read the subscriptions of that owner's session, as far as a collector has written them down."""
+    session = read_atomic(file, "Remove it: the collector then subscribes again.", dict) or {}
+    return list(session["filters"]) if session.get("session") == owner else []

@@ -105,7 +105,7 @@ class MqttConnection:
         left.close()
 
     def _read(self) -> None:
-        """What came; a packet at a time is all that paho reads."""
+        """Read packets from the connection; paho reads one packet a call."""
         for _ in range(AT_ONCE):
             before = self._taken
             try:

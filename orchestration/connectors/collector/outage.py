@@ -1,4 +1,4 @@
-"""What the log, and `tidemark status`, say of a source that the collector asks for its events: since when it is down, and why."""
+"""The outage of a source that the collector polls, for the log and `tidemark status`: since when it is down, and why."""
 
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ FULL = "its spool is full; what comes waits until `tidemark run` has read it"
 
 
 class Outage:
-    """Of the source of that name in a lake."""
+    """The outage of one source of a lake."""
 
     def __init__(self, lake: Location, name: str, notify: Notify) -> None:
         self._lake, self._name, self._notify = lake, name, notify

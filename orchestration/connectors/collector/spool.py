@@ -34,14 +34,14 @@ Stored: TypeAlias = "asyncio.Future[BaseException | None]"
 
 @dataclass
 class Group:
-    """What one sync is for."""
+    """The records of one sync."""
 
     done: Stored
     records: list[bytes] = field(default_factory=list)
 
 
 class SpoolWriter:
-    """Of one source. `mark`: of this writer. `folder`: also for what the source has to remember.
+    """A writer of one source's spool. `mark`: identifies this writer. `folder`: also for the state that the source keeps.
 
     `first`: no segment gets a lower number, such as one that bronze has read and somebody has removed by hand.
     """

@@ -56,7 +56,7 @@ class TcpCollector:
     notify: Notify
     connections: "set[Connection]" = field(default_factory=set)
     waiting: "set[Connection]" = field(default_factory=set)
-    """Those that are not read: there is no room for what they send."""
+    """Connections that are not read, because there is no room for their events."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     is_stopping: bool = False
 
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
             self.wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """What is stored stays; the beginning of a frame is dropped."""
+        """Forget the connection. Stored events stay; the beginning of a frame is dropped."""
         self._server.connections.discard(self)
         self._server.waiting.discard(self)
 

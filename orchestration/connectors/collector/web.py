@@ -20,11 +20,11 @@ from silver.spec import PayloadFormat
 SILENCE_SECONDS = 30.0
 """The longest pause within a body."""
 MAX_HELD_BYTES = 256 * 1024 * 1024
-"""Of all requests together, as they come and unpacked."""
+"""The most bytes of all requests together, compressed and unpacked."""
 INLINE_BYTES = 256 * 1024
 """A longer body is read beside the event loop, which others wait for."""
 MAX_READERS = 2
-"""Of such bodies at once: many tiny events take several times the memory of their body."""
+"""The most such bodies at once: many tiny events take several times the memory of their body."""
 
 
 @dataclass

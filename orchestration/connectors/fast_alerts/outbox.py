@@ -15,7 +15,7 @@ END_SECONDS = 5.0
 
 
 class Outbox:
-    """Of one channel. What is too much is dropped, the oldest first, and told: the job behind gold.alerts tells of it too."""
+    """The outbox of one channel. A full outbox drops its oldest messages and counts them; the job behind gold.alerts sends these too."""
 
     def __init__(self, name: str, channel: Channel, waiting: Sequence[Message], notify: Callable[[str], None]) -> None:
         self._name, self._channel, self._notify = name, channel, notify
@@ -26,12 +26,12 @@ class Outbox:
 
     @property
     def waiting(self) -> list[Message]:
-        """What was not taken yet, the oldest first."""
+        """Messages that are not sent yet, the oldest first."""
         with self._changed:
             return list(self._waiting)
 
     def take_sent(self) -> list[Message]:
-        """What was taken since this was asked last."""
+        """Return the messages that were sent since the last call."""
         with self._changed:
             sent, self._sent = self._sent, []
         return sent

@@ -28,7 +28,7 @@ PAUSE_SECONDS, LIST_SECONDS = 0.002, 0.05
 WAIT_SECONDS, TOPICS_SECONDS = 0.05, 30.0
 """For a message, and between two looks which partitions there are."""
 Place = dict[str, int]
-"""Where a tail goes on: the byte of a segment by its number, or the next offset by topic/partition."""
+"""The position of a tail: the byte of a segment by its number, or the next offset by topic/partition."""
 
 
 class Arrived(NamedTuple):
@@ -109,7 +109,7 @@ def _messages(source: str, transport: KafkaSettings, place: Place) -> Iterator[A
 
 
 def _polled(client: KafkaClient) -> list[Message]:
-    """What is there; nothing after a while."""
+    """Poll for messages; after a while without any, return nothing."""
     first = client.ask(partial(client.reader.poll, WAIT_SECONDS))
     if first is None:
         return []

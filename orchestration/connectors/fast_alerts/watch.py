@@ -53,9 +53,8 @@ CATCH_UP_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Known:
-    """What the file holds. `of`: what each alert was declared as; under another declaration it begins anew. `told`: ids of alerts
-    that people were told of, and not yet of their end.
-    """
+    """The content of the state file. `declared`: the declaration of each alert; a changed one begins anew. `notified`: ids of alerts
+    that people were notified of, and not yet of their end."""
 
     places: dict[str, Place] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
@@ -65,7 +64,7 @@ class Known:
 
 
 class Watch:
-    """Of one lake."""
+    """The watch over one lake."""
 
     def __init__(self, conf: Conf, notify: Notify) -> None:
         """ConfError where conf has no fast alert, or no source that can be watched."""
@@ -128,7 +127,7 @@ class Watch:
             self._notify(f"devices and silences cannot be read: {describe(error)}; they are looked at again")
 
     def _waiting_events(self) -> list[Arrived]:
-        """What has arrived by now, of all sources; after a while nothing."""
+        """Take the events of all sources that have arrived; after a while without any, nothing."""
         several: list[Arrived] = []
         with suppress(queue.Empty):
             several.append(self._arrived.get(timeout=WAIT_SECONDS))
@@ -161,7 +160,8 @@ class Watch:
                     self._outboxes[name].add([message])
 
     def _keep(self) -> "Future[None]":
-        """As it is now; a thread brings it to the disk, and then what was sent, which the job behind gold.alerts does not send again."""
+        """Save the state. A thread writes it to the disk, and then the sent messages, which the job behind gold.alerts does not send
+        again."""
         sent = {name: outbox.take_sent() for name, outbox in self._outboxes.items()}
         waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
         of = {name: repr(alert) for name, alert in self._alerts.items()}

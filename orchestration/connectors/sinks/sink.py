@@ -48,4 +48,4 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
-        """Write all rows, as one. False where the far side is no longer at `batch.after`: it is to be asked again."""
+        """Write all rows, as one. False where the target is no longer at `batch.after`: it is to be asked again."""

@@ -1,4 +1,4 @@
-"""What measures query: the tables of one run, and intermediate tables that several of them need; and how they make an outcome.
+"""The context of measures: the tables of one run, intermediate tables that several measures need, and their outcomes.
 
 Hours count from 1970, in UTC. Everything is computed from the tables, so a snapshot of last week gets the results of last week. Only the
 newest HORIZON_HOURS of event time are read.

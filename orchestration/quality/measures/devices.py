@@ -102,8 +102,8 @@ def heard_devices(context: Context, table: str, *, hours: int, min_hours: int) -
 
 
 def _describe_silent(row: Row) -> str:
-    of = f"group {row['name']} ({row['devices']} devices) is" if row["kind"] == "group" else f"device {row['name']} is"
-    return f"{of} missing: nothing for {row['absent']:,} hours, since {hour(row['last_hour'])}"
+    subject = f"group {row['name']} ({row['devices']} devices) is" if row["kind"] == "group" else f"device {row['name']} is"
+    return f"{subject} missing: nothing for {row['absent']:,} hours, since {hour(row['last_hour'])}"
 
 
 def heard_registry(context: Context, table: str, *, min_hours: int) -> Outcome:

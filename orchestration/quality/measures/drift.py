@@ -82,7 +82,7 @@ def psi(before: Sequence[float], now: Sequence[float]) -> float:
 def _compared(row: Row) -> dict[str, Any]:
     now = [above - further for above, further in pairwise([row["n"], *row["above"], 0])]
     # A door that opened once in a week moves the mean, and one that is open half of the time moves the median: both must move.
-    shift = min(abs(row[of] - row[f"{of}_before"]) for of in ("mean", "median"))
+    shift = min(abs(row[statistic] - row[f"{statistic}_before"]) for statistic in ("mean", "median"))
     # A sensor that never varied has drifted once it does.
     deviations = shift / row["deviation"] if row["deviation"] else math.inf if shift else 0.0
     kept = {name: row[name] for name in ("device_id", "metric", "n", "mean_before", "deviation", "mean", "median_before", "median")}
@@ -114,7 +114,7 @@ def _means(context: Context) -> dict[tuple[str, str], dict[int, float]]:
 
 
 def _how(context: Context, row: Row, moved: dict[tuple[str, str], Shift], means: dict[tuple[str, str], dict[int, float]]) -> str:
-    """What the change looks like: another unit, a swap, a step, or slow drift."""
+    """Describe the change: another unit, a swap, a step, or slow drift."""
     if named := describe_change(row["device_id"], row["metric"], moved, context.lake.conf.metrics):
         return named
     step, at = _largest_step(means[row["device_id"], row["metric"]])
@@ -148,9 +148,11 @@ def _by_metric(offenders: Iterable[dict[str, Any]], rows: Iterable[Row]) -> list
 
 
 def _describe(row: Row) -> str:
-    of = f"{row['devices']} of {row['of']} devices, most of all {row['device_id']}" if "devices" in row else f"device {row['device_id']}"
+    subject = (
+        f"{row['devices']} of {row['of']} devices, most of all {row['device_id']}" if "devices" in row else f"device {row['device_id']}"
+    )
     medians = f"median {row['median_before']:.4g} before, {row['median']:.4g} now, PSI {row['psi']:.3g}"
-    return f"{row['metric']} of {of} has drifted: {row['how']} ({medians})"
+    return f"{row['metric']} of {subject} has drifted: {row['how']} ({medians})"
 
 
 def _fine(rows: Sequence[Row]) -> str:

@@ -45,7 +45,7 @@ ENRICHED = """
 
 def coming_fields(context: Context, table: str) -> Outcome:
     """Every field that conf declares of wide rows still comes, by what runs have seen."""
-    return outcome_of([{"what": told} for told in missing_fields(context.lake.conf.lake)], lambda row: str(row["what"]), "they come")
+    return outcome_of([{"what": missing} for missing in missing_fields(context.lake.conf.lake)], lambda row: str(row["what"]), "they come")
 
 
 def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
@@ -66,8 +66,8 @@ def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
 
 
 def _describe(row: Row) -> str:
-    of = " and ".join(_few(row[kind], word) for kind, word in (("metrics", "metric"), ("devices", "device")))
-    return f"wrong enrichment: {row['column_name']} of {of} is {row['actual']}, conf says {row['declared']} ({row['n']:,} rows)"
+    subject = " and ".join(_few(row[kind], word) for kind, word in (("metrics", "metric"), ("devices", "device")))
+    return f"wrong enrichment: {row['column_name']} of {subject} is {row['actual']}, conf says {row['declared']} ({row['n']:,} rows)"
 
 
 def _few(names: list[str], word: str) -> str:

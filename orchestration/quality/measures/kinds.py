@@ -25,7 +25,7 @@ class Kind:
 
     @property
     def kwargs(self) -> dict[str, inspect.Parameter]:
-        """By name, as the function declares them: each str, int or float (which takes an int too)."""
+        """The arguments by name, as the function declares them: each str, int or float (which takes an int too)."""
         named = inspect.signature(self.evaluate).parameters
         return {name: kwarg for name, kwarg in named.items() if kwarg.kind is kwarg.KEYWORD_ONLY}
 

@@ -67,7 +67,8 @@ WORDS = {"missing": "missing", "filled": "carried forward"}
 
 
 def usual_share(context: Context, table: str, *, hours: int, max_share: float, times: float, min_share: float, min_rows: int) -> Outcome:
-    """Of rows that arrived in the last hours at most `max_share` are in it, and by device and rule less than `times` the earlier share.
+    """Check that at most `max_share` of the rows of the last hours are in the table, and for a device and rule less than `times` the
+    earlier share.
 
     Fewer than `min_rows` rows pass, and so does less than a `min_share` of a device: after one row a week, five rows are not many.
     """
@@ -99,10 +100,10 @@ def _is_unusual(row: Row, times: float, min_share: float) -> bool:
 
 
 def _describe(row: Row, where: str) -> str:
-    of = "of all rows" if row["device_id"] is None else f"of device {row['device_id']}"
+    subject = "of all rows" if row["device_id"] is None else f"of device {row['device_id']}"
     by = f" by rule {row['rule']}" if row["rule"] else ""
     before = "" if row["share_before"] is None else f", {share(row['share_before'])} before"
-    return f"{share(row['share'])} {of} {where}{by} ({row['n']:,} of {row['recent']:,}{before})"
+    return f"{share(row['share'])} {subject} {where}{by} ({row['n']:,} of {row['recent']:,}{before})"
 
 
 def usual_features(context: Context, table: str, *, column: str, hours: int, max_increase: float, min_rows: int) -> Outcome:
@@ -123,6 +124,6 @@ def usual_features(context: Context, table: str, *, column: str, hours: int, max
 
 
 def _describe_feature(row: Row, word: str) -> str:
-    of = "all vectors" if row["entity"] is None else f"vectors of {row['entity']}"
+    subject = "all vectors" if row["entity"] is None else f"vectors of {row['entity']}"
     before = f"{share(row['share_before'])} before"
-    return f"feature {row['feature']} is {word} in {share(row['share'])} of {of} ({row['n']:,} of {row['recent']:,}), {before}"
+    return f"feature {row['feature']} is {word} in {share(row['share'])} of {subject} ({row['n']:,} of {row['recent']:,}), {before}"

@@ -30,10 +30,11 @@ class Message:
 
 @dataclass(frozen=True)
 class ServerSpec(Message):
-    """What to start. `port`: of Spark's server, on the loopback interface of the sandbox. `scratch`: the only writable folder.
+    """The server to start. `port`: the port of Spark's server, on the loopback interface of the sandbox. `scratch`: the only writable
+    folder.
 
-    `control_socket`: the file descriptor that receives client sockets. `seconds`: the longest query; 0: no limit. `token`: what Spark
-    Connect asks clients for; None where the host authenticates them. `user`: the user id to switch to; None: stay the same user.
+    `control_socket`: the file descriptor that receives client sockets. `seconds`: the longest query; 0: no limit. `token`: the token that
+    Spark Connect asks clients for; None if the host authenticates them. `user`: the user id to switch to; None: stay the same user.
     """
 
     service: str

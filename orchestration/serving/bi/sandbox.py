@@ -113,7 +113,8 @@ def _bubblewrap() -> str:
 
 
 def _own_folders(scratch_bytes: int) -> Iterator[str]:
-    """What is not of the host: /proc with these processes only, devices that hold nothing, folders in memory of a limited size."""
+    """Yield options for folders that are not the host's: /proc with these processes only, empty devices, folders in memory of a limited
+    size."""
     yield from ("--proc", "/proc")
     for name in EMPTY_PROC_FOLDERS:
         if Path("/proc", name).is_dir():

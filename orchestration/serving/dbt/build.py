@@ -54,7 +54,7 @@ class DbtRun:
         return self.lake.conf.lake
 
     def digest(self, *, leaves_out_rows: bool) -> str:
-        """What its marts depend on besides rows."""
+        """Return a digest of all that its marts depend on besides rows."""
         return build_state.build_digest(self.lake.conf, self.snapshot, project.shipped(), leaves_out_rows=leaves_out_rows)
 
 

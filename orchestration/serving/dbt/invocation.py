@@ -56,7 +56,7 @@ class CommandLine:
 
     @property
     def selection(self) -> tuple[str, ...]:
-        """What it selects without saying so; empty: all, or what it names."""
+        """The selection that is implied; empty: all, or what the command names."""
         return (OWN,) if self.is_own and self.command in SELECTS_OWN and not self._has(NAMING) else ()
 
     @property
@@ -138,14 +138,14 @@ def schemas(manifest: Manifest) -> set[str]:
 
 
 def selected_ids(manifest: Manifest, selection: Sequence[str]) -> set[str]:
-    """Of nodes and sources: those that `OWN` selects, or all."""
+    """Return the ids of nodes and sources: those that `OWN` selects, or all."""
     manifest.build_parent_and_child_maps()  # type: ignore[no-untyped-call]
     parents, own = manifest.parent_map, manifest.metadata.project_name
-    found, waiting = set[str](), [key for key in parents if not selection or key.split(".")[1] == own]
+    ids, waiting = set[str](), [key for key in parents if not selection or key.split(".")[1] == own]
     while waiting:
-        found.add(key := waiting.pop())
-        waiting += {*parents.get(key, ())} - found
-    return found
+        ids.add(key := waiting.pop())
+        waiting += {*parents.get(key, ())} - ids
+    return ids
 
 
 def project_tables(manifest: Manifest) -> dict[str, ManifestNode]:

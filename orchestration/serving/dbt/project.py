@@ -17,7 +17,7 @@ FILE = "dbt_project.yml"
 PACKAGES = "dbt_packages"
 DELTA = {"+file_format": "delta"}
 DEFAULTS = {"models": DELTA | {"+incremental_strategy": "merge"}, "snapshots": DELTA, "seeds": DELTA}
-"""By itself dbt-spark appends, whatever the `unique_key`."""
+"""Defaults of the project. Without them dbt-spark appends, whatever the `unique_key`."""
 
 
 def shipped() -> Path:

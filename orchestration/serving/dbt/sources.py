@@ -53,7 +53,9 @@ def positions(conf: Conf, snapshot: Snapshot) -> dict[str, int]:
     lake = LakeStore(conf, numbered(conf.lake, snapshot.generation))
     retry = max_in_log(lake.table_path("silver.late"), "retry", snapshot.versions["silver.late"])
     pinned = {stream: snapshot.versions.get(lake.generation.gold(stream, "aggregates")) for stream in conf.streams}
-    reached = {f"gold.{stream}": lake.newest_gold_batch(stream, "aggregates", of) for stream, of in pinned.items() if of is not None}
+    reached = {
+        f"gold.{stream}": lake.newest_gold_batch(stream, "aggregates", version) for stream, version in pinned.items() if version is not None
+    }
     return {BRONZE: snapshot.bronze_batch, RETRY: NOTHING if retry is None else int(retry), **reached}
 
 
@@ -71,7 +73,10 @@ def queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Bu
     return {
         "windows": _windows(conf, tables, base),
         "readings": _readings(tables, base),
-        **{name: tables[of].spark() if of in tables else _constants(_types(schema), []) for name, (of, schema) in MAY_BE_ABSENT.items()},
+        **{
+            name: tables[table].spark() if table in tables else _constants(_types(schema), [])
+            for name, (table, schema) in MAY_BE_ABSENT.items()
+        },
         "metrics": _constants(METRICS, [vars(metric) | {"metric": metric.name} for metric in conf.metrics.values()]),
         "groups": _constants(GROUPS, groups),
     }

@@ -93,9 +93,9 @@ def draw_fate(panel: Axes, fate: str, bars: Rows) -> None:
     """One fate on a scale of its own, from zero, with its sum and share."""
     heights = [bar[fate] for bar in bars]
     drawn = panel.bar(range(len(bars)), heights, BAR, edgecolor="white", linewidth=0, **FATES[fate])
-    total, of = sum(heights), sum(bar[kind] for bar in bars for kind in STACKED)
+    total, whole = sum(heights), sum(bar[kind] for bar in bars for kind in STACKED)
     panel.set_title(fate, loc="left", fontweight="bold", fontsize=9)
-    share = f"{total / of:.2%}" if of and total / of >= 0.0001 else "less than 0.01%"
+    share = f"{total / whole:.2%}" if whole and total / whole >= 0.0001 else "less than 0.01%"
     panel.set_title(f"{total:,}, {share}" if total else "none", loc="right", color=PALE, fontsize=8.5)
     panel.tick_params(labelleft=total > 0)
     if len(bars) <= MAX_NUMBERED_BARS and total:

@@ -54,8 +54,8 @@ def draw(conf: Conf, trial: Trial) -> Figure:
         left_out = f", {len(length) - len(drawn)} left out" if len(length) > len(drawn) else ""
         metric = conf.metrics.get(trial.alert.signal.metric or "")
         unit = f" in {metric.unit}" if metric and metric.unit and shown(trial.alert) == "value" else ""
-        of = f"{shown(trial.alert)}{unit}, UTC  ·  {len(drawn)} of {len(length)}{left_out}"
-        draw_heading(figure, trial.alert.name, f"{trial.alert.when}  ·  {of}")
+        counts = f"{shown(trial.alert)}{unit}, UTC  ·  {len(drawn)} of {len(length)}{left_out}"
+        draw_heading(figure, trial.alert.name, f"{trial.alert.when}  ·  {counts}")
     return figure
 
 
@@ -96,7 +96,7 @@ def finish(figure: Figure, panels: list[Axes], alert: Alert) -> None:
         Line2D([], [], color=VALUE, linewidth=1.5, label=shown(alert)),
         Line2D([], [], color=TRUE, marker=".", linestyle="", label="when is true"),
         Patch(color=FIRING, label="firing"),
-        *(Line2D([], [], color=colour, linestyle=(0, (4, 3)), label=of) for of, colour in THRESHOLDS if thresholds(alert, of)),
+        *(Line2D([], [], color=colour, linestyle=(0, (4, 3)), label=label) for label, colour in THRESHOLDS if thresholds(alert, label)),
     ]
     figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, fontsize=8.5)
     figure.tight_layout(rect=(0, (FOOT_INCHES - 0.4) / height, 1, 1 - HEAD_INCHES / height), h_pad=0.7)

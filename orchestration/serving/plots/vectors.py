@@ -193,7 +193,7 @@ def looks_of(count: int) -> list[dict[str, Any]]:
 
 
 def note(drawn: int, wanted: int) -> str:
-    """What the picture shows, and what it leaves out."""
+    """Describe the picture, and what it leaves out."""
     left_out = f"{drawn} of {wanted} entities, {wanted - drawn} left out (choose with --entity)" if drawn < wanted else f"entities: {drawn}"
     return f"vectors at the end of their windows, UTC  ·  {left_out}"
 

@@ -31,7 +31,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may use. Rows above `rows` are cut off, which the answer says."""
+    """Limits of one query. Rows above `rows` are cut off, and the answer says so."""
 
     seconds: float = 300.0
     rows: int = 1_000_000

@@ -1,4 +1,4 @@
-"""What may stand where the cursor is in a query: tables, columns of the tables in the text, words of SQL."""
+"""Completion of a query at the cursor: tables, columns of the tables in the text, words of SQL."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -57,10 +57,10 @@ def columns(tables: SnapshotTables, text: str, word: str) -> Iterator[str]:
 def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
     """Alias, or an empty text, and SQL name of each table in the text."""
     listed = [word for word in words(text) if word.kind != "comment"]
-    for place, word in enumerate(listed[:-2]):
-        table = tables.table(f"{word.name}.{listed[place + 2].name}") if word.name and listed[place + 1].text == "." else None
+    for index, word in enumerate(listed[:-2]):
+        table = tables.table(f"{word.name}.{listed[index + 2].name}") if word.name and listed[index + 1].text == "." else None
         if table is not None:
-            following = [word.name for word in listed[place + 3 : place + 5] if word.text.lower() != "as"]
+            following = [word.name for word in listed[index + 3 : index + 5] if word.text.lower() != "as"]
             yield (following[0] if following else ""), table
 
 

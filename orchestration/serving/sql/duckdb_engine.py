@@ -153,16 +153,16 @@ class DuckDbEngine:
             size += batch.nbytes
             if size > self._limits.result_bytes or sum(map(len, batches)) > self._limits.rows:
                 break
-        found = pa.Table.from_batches(batches, reader.schema)
-        if found.column_names == ["explain_key", "explain_value"]:
-            found = _without_files(found, files)
-        kept = found.slice(0, self._limits.rows)
+        answered = pa.Table.from_batches(batches, reader.schema)
+        if answered.column_names == ["explain_key", "explain_value"]:
+            answered = _without_files(answered, files)
+        kept = answered.slice(0, self._limits.rows)
         if kept.nbytes > self._limits.result_bytes:
             kept = kept.slice(0, int(kept.num_rows * self._limits.result_bytes / kept.nbytes))
             if not kept.num_rows:
                 most = f"{self._limits.result_bytes:,} bytes"
                 raise RefusedError(f"a row is larger than {most}, the most of an answer: select fewer columns, or a part of long values.")
-        return _readable(kept), kept.num_rows < found.num_rows
+        return _readable(kept), kept.num_rows < answered.num_rows
 
     def _worded(self, error: Exception, query: str, snapshot: Snapshot | None) -> TidemarkError:
         text = re.sub(r"^[\w ]+ Error: ", "", str(error).strip()).replace("\n\n", "\n")
@@ -214,9 +214,9 @@ def _lock(connection: duckdb.DuckDBPyConnection, meant: Sequence[View], files: S
     connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
+def _hint(name: str, names: Iterable[str]) -> str:
     """The name of the table that is nearest, by itself or behind its database."""
-    wholes = {key: table for table in known for key in (table.lower(), table.split(".", 1)[1].lower())}
+    wholes = {key: table for table in names for key in (table.lower(), table.split(".", 1)[1].lower())}
     meant = nearest(name.lower(), wholes)
     return f"; did you mean {wholes[meant]}?" if meant else "; SHOW ALL TABLES lists them"
 
@@ -245,10 +245,10 @@ def _is_odd(kind: DuckDBPyType) -> bool:
 
 def _readable(rows: pa.Table) -> pa.Table:
     """Sums of whole numbers, which DuckDB gives as decimals of 38 digits, as whole numbers where they fit."""
-    for place, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         if field.type == pa.decimal128(38, 0):
             with suppress(pa.ArrowInvalid):
-                rows = rows.set_column(place, field.name, rows.column(place).cast(pa.int64()))
+                rows = rows.set_column(index, field.name, rows.column(index).cast(pa.int64()))
     return rows
 
 

@@ -1,7 +1,7 @@
-"""What a query for DuckDB may be: one statement that reads tables, and names nothing that would show or do more.
+"""The guard of queries for DuckDB: one statement that reads tables, and names nothing that would show or do more.
 
-DuckDB itself opens no file but those of the tables, and writes nothing in a transaction that is read-only. What is refused here beside is
-what shows settings, paths and texts of views, what runs a query from a text, and what takes the address of memory for an argument.
+DuckDB itself opens no file but those of the tables, and writes nothing in a transaction that is read-only. Refused here, besides, is
+whatever shows settings, paths and texts of views, runs a query from a text, or takes the address of memory for an argument.
 """
 
 import re
@@ -18,7 +18,7 @@ TABLE_FUNCTIONS = {
     *("generate_series", "histogram", "histogram_values", "icu_calendar_names", "json_each", "json_tree", "pg_timezone_names"),
     *("range", "repeat", "repeat_row", "summary", "test_all_types", "test_vector_types", "unnest"),
 }
-"""Of DuckDB's functions that are called as tables, the harmless ones; a test compares this and CALLED with what DuckDB has."""
+"""DuckDB's harmless table functions; a test compares this and CALLED with what DuckDB has."""
 CALLED = re.compile(
     r"(arrow|duckdb|pandas|parquet|pg|pragma|python|read|sniff|sqlite)_.+|.+_external_resource(_type)?|(dis|en)able_(logging|profiling)"
     r"|(force_)?checkpoint|glob|json_execute_serialized_sql|json_serialize_plan|query|query_table|seq_scan|truncate_duckdb_logs|which_secret"
@@ -38,14 +38,14 @@ def checked(connection: DuckDBPyConnection, query: str) -> Statement:
     for word, following in pairwise([*listed, None]):
         if word is not None and _is_hidden(word.name.lower(), following is not None and following.text == "("):
             raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.\n{pointed(query, word.at)}")
-    found = connection.extract_statements(query)
-    if len(found) != 1:
-        raise RefusedError("give one statement at a time." if found else "the query is empty.")
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise RefusedError("give one statement at a time." if statements else "the query is empty.")
     while listed[-1].text == ";":
         listed.pop()
     if not _only_reads(connection, query[: listed[-1].at + len(listed[-1].text)], listed):
         raise RefusedError(f"{listed[0].text.upper()} cannot be used here: a query only reads, by SELECT, DESCRIBE, SUMMARIZE or EXPLAIN.")
-    return found[0]
+    return statements[0]
 
 
 def _is_hidden(name: str, is_called: bool) -> bool:
@@ -53,7 +53,7 @@ def _is_hidden(name: str, is_called: bool) -> bool:
 
 
 def _only_reads(connection: DuckDBPyConnection, text: str, listed: Sequence[Word]) -> bool:
-    """Of a text that is one statement, whose words are listed."""
+    """Say whether a text, which is one statement with these words, only reads."""
     try:
         kind = connection.extract_statements(text)[0].type
         if listed[0].name.lower() == "explain":
@@ -67,8 +67,8 @@ def _only_reads(connection: DuckDBPyConnection, text: str, listed: Sequence[Word
 
 
 def _explained(listed: Sequence[Word]) -> int:
-    """Where the statement begins that EXPLAIN and its options stand before."""
-    place = 2 if listed[1].name.lower() in OF_EXPLAIN else 1
-    if listed[place].text == "(" and listed[place + 1].name.lower() in {*OF_EXPLAIN, "format"}:
-        place = next(n for n, word in enumerate(listed) if word.text == ")") + 1
-    return listed[place].at
+    """Find the start of the statement after EXPLAIN and its options."""
+    index = 2 if listed[1].name.lower() in OF_EXPLAIN else 1
+    if listed[index].text == "(" and listed[index + 1].name.lower() in {*OF_EXPLAIN, "format"}:
+        index = next(n for n, word in enumerate(listed) if word.text == ")") + 1
+    return listed[index].at

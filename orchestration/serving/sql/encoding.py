@@ -27,7 +27,7 @@ class Encoded:
 
 
 def encoded(answer: Answer, accept: str, name: str) -> Encoded:
-    """As the Accept header wants it: JSON, if it names nothing that there is."""
+    """Encode an answer as the Accept header asks; in JSON if it names no known format."""
     headers = {"Tidemark-Question": name, "Tidemark-Is-Cut-Off": str(answer.is_cut_off).lower()}
     if answer.snapshot:
         headers["Tidemark-Snapshot"] = json.dumps(_snapshot(answer))

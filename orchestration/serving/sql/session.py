@@ -30,7 +30,7 @@ GRACE_SECONDS = 10.0
 
 @dataclass
 class Session:
-    """What the shell keeps between statements. `snapshot_id`, `at`: as in a Question.
+    """The state of the shell between statements. `snapshot_id`, `at`: as in a Question.
 
     `output`: the file of the next answer. Its suffix names the format if `format_by_suffix` is set or `format` is table.
     """

@@ -177,4 +177,4 @@ COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
     "\\?": (_help, "\\?", "show this list"),
     "\\q": (_quit, "\\q", "quit, as Ctrl-D does; Ctrl-C cancels a query"),
 }
-"""By name: function, usage, meaning."""
+"""Commands by name: function, usage, meaning."""

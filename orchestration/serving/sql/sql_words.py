@@ -23,7 +23,7 @@ class Word(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a name or keyword says, without its quotes; nothing of other words."""
+        """The name or keyword without its quotes; empty for other words."""
         if self.kind not in NAMES:
             return ""
         quote = self.text[:1]

@@ -40,7 +40,7 @@ def _context() -> ForkServerContext:
 
 
 class Workers:
-    """As many as there are queries at once. Belongs to one event loop; close it."""
+    """Worker processes, as many as there are queries at once. They belong to one event loop; close them."""
 
     def __init__(self, plant: Plant, limits: Limits, count: int) -> None:
         """Starts two that wait; the others start when they are needed."""
@@ -99,7 +99,7 @@ class _Worker:
         self.ended_by = ""
 
     def is_alive(self) -> bool:
-        """Of one that waits: it says nothing unasked, so what can be read is the end of it."""
+        """Say whether an idle worker lives. It sends nothing unasked, so anything to read means that it has ended."""
         return not self._pipe.poll()
 
     def answer(self, question: Question, accept: str, name: str) -> Encoded:
@@ -131,7 +131,7 @@ class _Worker:
 
 
 def _work(plant: Plant, limits: Limits, pipe: Connection) -> None:
-    """Of the process: answer what comes by the pipe, without the right to write any file, until the server ends."""
+    """Answer questions from the pipe until the server ends, in a process that may not write any file."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the server too, which then ends this process
     threading.Thread(target=_exit_with_server, daemon=True).start()
     with suppress(EOFError):

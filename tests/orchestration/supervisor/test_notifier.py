@@ -15,7 +15,7 @@ from orchestration.connectors.channels.channel import Channel, Message, RefusedE
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
 from orchestration.supervisor import sinks
-from orchestration.supervisor.sinks import Notifier
+from orchestration.supervisor.sinks import ChannelSender
 from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, changed
 from tests.waiting import PATIENCE_SECONDS, until
 
@@ -29,8 +29,8 @@ def changed_now(state: str, entity: str = "oven") -> dict[str, object]:
     return changed(0, state, entity) | dict.fromkeys(("changed_at", "since", "known_at"), datetime.now(UTC))
 
 
-def notifier(lake: AlertLake, stop: threading.Event, **channels: Channel) -> Notifier:
-    return Notifier(lake.conf, Progress([], Console(file=io.StringIO())), stop, channels)
+def notifier(lake: AlertLake, stop: threading.Event, **channels: Channel) -> ChannelSender:
+    return ChannelSender(lake.conf, Progress([], Console(file=io.StringIO())), stop, channels)
 
 
 def warnings(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -17,7 +17,7 @@ from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError, exit_code_of
 from orchestration.supervisor import sinks as supervisor_sinks
 from orchestration.supervisor.sink_status import describe_down, status
-from orchestration.supervisor.sinks import Deliveries
+from orchestration.supervisor.sinks import SinkSender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, START, SmallLake, windows
 from tests.waiting import PATIENCE_SECONDS, until
 
@@ -33,7 +33,7 @@ class Receiver(Sink):
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         self.tries += 1
         if self.is_down:
-            raise TidemarkError("the far side is away.")
+            raise TidemarkError("the target is away.")
         self.rows.append(sum(map(len, rows)))
         return True
 
@@ -45,8 +45,8 @@ def lake(tmp_path: Path) -> SmallLake:
     return made
 
 
-def deliveries(lake: SmallLake, declared: Mapping[str, Sink], stop: threading.Event) -> Deliveries:
-    return Deliveries(lake.conf, Progress([], Console(file=io.StringIO())), stop, declared)
+def deliveries(lake: SmallLake, declared: Mapping[str, Sink], stop: threading.Event) -> SinkSender:
+    return SinkSender(lake.conf, Progress([], Console(file=io.StringIO())), stop, declared)
 
 
 def told(capsys: pytest.CaptureFixture[str], key: str) -> list[dict[str, object]]:
@@ -55,12 +55,12 @@ def told(capsys: pytest.CaptureFixture[str], key: str) -> list[dict[str, object]
 
 def test_a_run_that_ends_sends_to_all_and_then_tells_of_those_that_are_down(lake: SmallLake, capsys: pytest.CaptureFixture[str]) -> None:
     up, down = Receiver(), Receiver(is_down=True)
-    with pytest.raises(TidemarkError, match=r"^sink other: the far side is away.\n  Everything else is done; the next run sends") as raised:
+    with pytest.raises(TidemarkError, match=r"^sink other: the target is away.\n  Everything else is done; the next run sends") as raised:
         deliveries(lake, {"one": up, "other": down}, threading.Event()).run_to_end()
     assert exit_code_of(raised.value) == 4
     assert up.rows == [5]
     (warning,) = told(capsys, "warning")
-    assert (warning["warning"], warning["sink"], warning["reason"]) == ("sink is down", "other", "sink other: the far side is away.")
+    assert (warning["warning"], warning["sink"], warning["reason"]) == ("sink is down", "other", "sink other: the target is away.")
 
 
 def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_was(
@@ -76,8 +76,8 @@ def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_wa
     until(lambda: up.rows == [5, 3])
     (row,) = [row for row in status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]
     assert (row["snapshot"], row["snapshots_behind"], row["rows_behind"], row["lag_seconds"]) == (None, 2, 8, 60.0)
-    assert (row["down_since"] is not None, row["reason"]) == (True, "sink other: the far side is away.")
-    assert describe_down(lake.conf) == [f"down since {row['down_since']}: sink other: the far side is away."]
+    assert (row["down_since"] is not None, row["reason"]) == (True, "sink other: the target is away.")
+    assert describe_down(lake.conf) == [f"down since {row['down_since']}: sink other: the target is away."]
     down.is_down = False
     until(lambda: sum(down.rows) == 8)
     stop.set()
