@@ -30,7 +30,7 @@ class SinkPosition:
 
 @dataclass(frozen=True)
 class SinkState:
-    """`sent`: what the target has, at `target`. `sending`: what a process began to send, and perhaps did not end;
+    """`sent`: what `target` has. `sending`: what a process began to send, and perhaps did not end;
     `is_complete`: as all the rows of the table.
 
     Instants in ISO 8601, UTC.

@@ -31,7 +31,7 @@ from orchestration.storage.tables import ensure
 from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
-from orchestration.supervisor.sinks import SinkSender, ChannelSender
+from orchestration.supervisor.sinks import ChannelSender, SinkSender
 from orchestration.supervisor.status import arrears_of
 
 PAUSE_SECONDS = 10.0

@@ -57,7 +57,7 @@ def acknowledged(connection: socket.socket, events: int) -> int:
 
 
 def closed(connection: socket.socket) -> bytes:
-    """What came before the target closed it."""
+    """Read what came before the other side closed it."""
     answer = b""
     try:
         while part := connection.recv(1000):
