@@ -20,9 +20,8 @@ ARRIVED = pa.schema([(field.name, field.type) for field in EVENTS][: EVENTS.get_
 
 @dataclass(frozen=True)
 class File:
-    """What is true of all lines of a file. `header`: its first line, of a source with headers; where rows begin with a number that it does
-    not name, a separator stands before it. `header_line`: the bytes of that line in the file.
-    """
+    """Facts of all lines of a file. `header`: its first line, for a source with headers; if rows begin with a number that it does not
+    name, it begins with a separator. `header_line`: the bytes of that line in the file."""
 
     source: str
     position: str
@@ -32,7 +31,8 @@ class File:
 
 
 def lines(content: bytes, end: bytes = LINE_FEED) -> pa.BinaryArray:
-    """What stands before each `end`, and behind the last one unless that is nothing; a carriage return stays with its line, if it is none.
+    """Split content at each `end`; the rest after the last one is a line unless it is empty. A carriage return stays with its line, if
+    `end` is none.
 
     `end`: one letter of 1, 2 or 4 bytes; it stands at multiples of its length.
     """

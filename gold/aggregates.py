@@ -20,7 +20,7 @@ from silver.spec import Metric
 WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
 """Marks a column as event time, as `withWatermark` and `window` do; Spark then closes groups by it."""
 COUNTED = ("device_id", "metric", "event_time", "value", "groups")
-"""What windows need of a reading."""
+"""The columns of a reading that windows need."""
 
 
 def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:

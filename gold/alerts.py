@@ -27,11 +27,11 @@ LINEAGE = ALERTS.names[-5:]
 
 @dataclass
 class State:
-    """What is known of one entity; JSON can hold it. Instants are in microseconds since 1970.
+    """The state of one entity; JSON can hold it. Instants are in microseconds since 1970.
 
-    `last`: its newest sample. `value`: of the sample that changed it last. `episode`: when it left normal. `fired`: when it first fired
-    since then. `due`: when time alone changes it, if no sample does. `is_silent`: it sent nothing for longer than `no_data` allows.
-    `verdict`: the last one that was not null. `changes`: a bit for each of the last samples, 1 where the verdict was another.
+    `last`: its newest sample. `value`: the value of the sample that changed it last. `episode`: when it left normal. `fired`: when it
+    first fired since then. `due`: when time alone changes it, if no sample does. `is_silent`: it sent nothing for longer than `no_data`
+    allows. `verdict`: the last one that was not null. `changes`: a bit for each of the last samples, 1 where the verdict was another.
     """
 
     name: str = NORMAL
@@ -93,7 +93,7 @@ def ended(alert: Alert, states: Mapping[str, State], at: datetime) -> pa.Table:
 
 
 class _Change(NamedTuple):
-    """Of an entity. `row`: of the sample that caused it; None where time alone did."""
+    """A change of an entity. `row`: the sample that caused it; None if time alone did."""
 
     entity: str
     state: str
@@ -123,7 +123,7 @@ class _Judging:
         self.changes: list[_Change] = []
 
     def pass_time(self, entity: str, state: State, until: int) -> None:
-        """What time alone changes up to an instant at which the next sample may be."""
+        """Apply the changes that time alone makes up to an instant at which the next sample may be."""
         while True:
             silence = self._silence(state)
             if state.due <= until and state.due <= silence:
@@ -134,7 +134,7 @@ class _Judging:
                 return
 
     def take(self, entity: str, state: State, verdict: bool | None, cause: _Cause) -> None:
-        """What a sample changes."""
+        """Apply the change that a sample makes."""
         ends_flapping = self.alert.flapping is not None and self._flap(entity, state, verdict, cause)
         if state.is_silent:
             verdict = self._end_silence(entity, state, verdict, cause)

@@ -29,9 +29,7 @@ VERDICTS = {1: True, 0: False, NEITHER: None}
 
 @dataclass
 class Watched:
-    """What is known of the entities of one alert. `heard_at`: with `no_data`, when the newest sample of each came, in microseconds since
-    1970.
-    """
+    """The entities of one alert. `heard_at`: with `no_data`, when the newest sample of each came, in microseconds since 1970."""
 
     states: dict[str, State] = field(default_factory=dict)
     heard_at: dict[str, int] = field(default_factory=dict)
@@ -81,7 +79,7 @@ class FastAlerts:
                     yield judged.changes
 
     def _judge(self, alert: Alert, rows: Sequence[tuple[str, int, int, float, int]]) -> Iterator[pa.Table]:
-        """Of rows in order of time. Most can change nothing, and then their instant is all that is kept of them."""
+        """Judge rows in order of time. Most change nothing; only their instant is kept then."""
         watched, patience = self.watched[alert.name], alert.no_data.after_seconds * SECOND if alert.no_data else NEVER
         states, samples = dict[str, State](), list[dict[str, Any]]()
         for entity, at, ingested_at, value, number in rows:

@@ -7,5 +7,5 @@ SECOND = 1_000_000
 
 
 def to_micros(at: datetime) -> int:
-    """Of an instant that knows its zone."""
+    """Convert an instant that has a time zone."""
     return (at - EPOCH) // timedelta(microseconds=1)

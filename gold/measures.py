@@ -45,9 +45,9 @@ class _Items:
         return same
 
 
-def distance(of: Distance, this: Slice) -> Stepped:
+def distance(flow: Distance, this: Slice) -> Stepped:
     """Great circles between positions that follow each other. A latitude without its longitude counts nowhere."""
-    sides = [this.readings.filter(pc.equal(this.readings["metric"], metric)) for metric in (of.latitude, of.longitude)]
+    sides = [this.readings.filter(pc.equal(this.readings["metric"], metric)) for metric in (flow.latitude, flow.longitude)]
     longitude = sides[1].select(["device_id", "event_time", "value"]).rename_columns(["device_id", "event_time", "other"])
     positions = sides[0].select(["device_id", "event_time", "value"]).join(longitude, ["device_id", "event_time"], join_type="inner")
     items = _Items(pa.concat_tables([this.carried, _items(positions)]))
@@ -60,10 +60,10 @@ def distance(of: Distance, this: Slice) -> Stepped:
     )
     metres = 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(half, 1)))
     speed = metres / ((items.time[here] - items.time[there]) / SECOND)
-    return _by_window(of.every_seconds, this, items, here, items.time[here], {"value": metres, "highest": speed})
+    return _by_window(flow.every_seconds, this, items, here, items.time[here], {"value": metres, "highest": speed})
 
 
-def counter(of: Counter, this: Slice) -> Stepped:
+def counter(flow: Counter, this: Slice) -> Stepped:
     """A reading of 0 is left out of account until the next one shows what it was: a glitch, where that is not below the one before.
 
     A fall is a wrap where `wraps_at` is declared and the value falls from its upper into its lower half; else the counter began anew at 0.
@@ -77,31 +77,31 @@ def counter(of: Counter, this: Slice) -> Stepped:
     here = np.flatnonzero(is_second & ~is_zero)
     base, now, is_behind_zero = base[here], value[here], is_behind_zero[here]
     is_fall = now < base
-    half = np.inf if of.wraps_at is None else of.wraps_at / 2
+    half = np.inf if flow.wraps_at is None else flow.wraps_at / 2
     is_wrap = is_fall & (base > half) & (now < half)
-    rise = np.select([is_wrap, is_fall], [(of.wraps_at or 0) - base + now, now], now - base)
+    rise = np.select([is_wrap, is_fall], [(flow.wraps_at or 0) - base + now, now], now - base)
     counted = {"glitches": is_behind_zero & ~is_fall, "wraps": is_wrap, "resets": is_fall & ~is_wrap}
-    return _by_window(of.every_seconds, this, items, here, items.time[here], {"value": rise, "highest": rise, **counted})
+    return _by_window(flow.every_seconds, this, items, here, items.time[here], {"value": rise, "highest": rise, **counted})
 
 
-def duty_cycle(of: DutyCycle, this: Slice) -> Stepped:
+def duty_cycle(flow: DutyCycle, this: Slice) -> Stepped:
     """Each reading holds until the next one, at most `hold_seconds`; time of a reading of which the predicate is null is not known."""
     met = this.readings.append_column("is_on", this.readings["fits_0"])
     items = _Items(pa.concat_tables([this.carried, _items(met)]))
-    every, begin, end = of.every_seconds * SECOND, *_window_bounds(of.every_seconds, this)
+    every, begin, end = flow.every_seconds * SECOND, *_window_bounds(flow.every_seconds, this)
     is_last = ~np.append(items.is_of_device_before(1)[1:], False)[: len(items.time)]
     following = np.where(is_last, end, np.append(items.time[1:], 0)[: len(items.time)])
-    until = np.minimum(np.minimum(items.time + of.hold_seconds * SECOND, following), end)
+    until = np.minimum(np.minimum(items.time + flow.hold_seconds * SECOND, following), end)
     since = np.maximum(items.time, begin)
     here = np.flatnonzero((since < until) & items.table["is_on"].is_valid().to_numpy())
     windows = (until[here] - 1) // every - since[here] // every + 1
     here = np.repeat(here, windows)
     window = since[here] // every + np.arange(len(here)) - np.repeat(windows.cumsum() - windows, windows)
-    known = (np.minimum(until[here], (window + 1) * every) - np.maximum(since[here], window * every)) / SECOND
-    on = np.where(pc.fill_null(items.table["is_on"], False).to_numpy()[here], known, 0)
+    seconds_known = (np.minimum(until[here], (window + 1) * every) - np.maximum(since[here], window * every)) / SECOND
+    on = np.where(pc.fill_null(items.table["is_on"], False).to_numpy()[here], seconds_known, 0)
     count = (items.time[here] // every == window).astype(np.int64)
-    measures = {"value": on, "known_seconds": known, "count": count}
-    stepped = _by_window(of.every_seconds, this, items, here, window * every, measures)
+    measures = {"value": on, "known_seconds": seconds_known, "count": count}
+    stepped = _by_window(flow.every_seconds, this, items, here, window * every, measures)
     share = pc.divide(stepped.rows["value"], stepped.rows["known_seconds"])
     return Stepped(stepped.rows.set_column(COLUMNS.get_field_index("value"), COLUMNS.field("value"), share), stepped.carried)
 
@@ -130,14 +130,14 @@ def _by_window(  # noqa: PLR0917
     keyed = pa.table({"device_id": items.table["device_id"].take(here[is_due]), "window": pa.array(time[is_due] // every), **steps})
     summed = keyed.group_by(["device_id", "window"]).aggregate([(name, "max" if name == "highest" else "sum") for name in steps])
     window = summed["window"].to_numpy()
-    known = {"device_id": summed["device_id"], "window_start": instants(window * every), "window_end": instants((window + 1) * every)}
-    known |= {name: summed[f"{name}_{'max' if name == 'highest' else 'sum'}"] for name in steps}
-    rows = pa.table([known.get(field.name, pa.nulls(len(summed), field.type)) for field in COLUMNS], COLUMNS)
+    columns = {"device_id": summed["device_id"], "window_start": instants(window * every), "window_end": instants((window + 1) * every)}
+    columns |= {name: summed[f"{name}_{'max' if name == 'highest' else 'sum'}"] for name in steps}
+    rows = pa.table([columns.get(field.name, pa.nulls(len(summed), field.type)) for field in COLUMNS], COLUMNS)
     return Stepped(rows, _left(items, end))
 
 
 def _left(items: _Items, end: int) -> pa.Table:
-    """What is in no closed window, and before it the last items of each device."""
+    """Return the items that are in no closed window, and before them the last items of each device."""
     is_before = items.time < end
     is_behind_me = np.zeros(len(items.time), bool)
     back = LOOK_BACK

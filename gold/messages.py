@@ -1,4 +1,4 @@
-"""What people and other systems are told about alerts: a message for a change of one entity, or for changes of several at once."""
+"""Messages about alerts for people and other systems: one for a change of one entity, or for changes of several at once."""
 
 import hashlib
 from dataclasses import dataclass
@@ -31,5 +31,5 @@ class Message:
 
 
 def message_id(alert_id: str, state: str, changed_at: datetime) -> str:
-    """Of the message about one change of one entity, whoever finds it."""
+    """Return the id of the message about one change of one entity; the same whoever makes it."""
     return hashlib.sha256(f"{alert_id}/{state}/{to_micros(changed_at)}".encode()).hexdigest()

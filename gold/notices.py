@@ -40,9 +40,9 @@ class Change:
 
 @dataclass
 class Standing:
-    """What is known of one entity under one alert. `told`: state and severity that were told last, None behind normal, and `told_at` when.
+    """The state of one entity under one alert. `told`: state and severity that were last sent, None after normal, and `told_at` when.
 
-    `recent`: when messages about it were sent in the last hour, normal aside. `reason`: why the change was not told.
+    `recent`: when messages about it were sent in the last hour, normal aside. `reason`: why the change was not sent.
     """
 
     change: Change
@@ -54,9 +54,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class Around:
-    """What decides beside the changes. `at`: this instant. `zones`, `groups`: of devices. `acknowledged`: ids of alerts.
+    """The context of a decision. `at`: this instant. `zones`, `groups`: those of devices. `acknowledged`: ids of alerts.
 
-    `known`: changes that were told before, by another way or before a replay; False for those that were held back, or part of a digest.
+    `known`: changes that were sent before, by another way or before a replay; False for those that were suppressed, or part of a digest.
     """
 
     at: datetime
@@ -79,9 +79,8 @@ class Notice:
 def notices(
     channel: str, policies: Mapping[str, NoticePolicy], standings: Mapping[str, Standing], changes: Iterable[Change], around: Around
 ) -> tuple[list[Notice], dict[str, Standing]]:
-    """What to tell by a channel, and what is known after it. `changes`: in order of time, each once; there may be none, as time alone
-    brings repeats and ends silences.
-    """
+    """Decide what to send by a channel, and return the new states. `changes`: in order of time, each once; there may be none, since time
+    alone brings repeats and ends silences."""
     changes, after = list(changes), {key: replace(standing, recent=[*standing.recent]) for key, standing in standings.items()}
     active = {_key(of): of for of in (*(standing.change for standing in after.values()), *changes)}
     choosing = _Choosing(channel, policies, around, [of for of in active.values() if of.state in {FIRING, RECOVERING}])
@@ -139,7 +138,7 @@ class _Choosing:
         return max((self._around.at - change.changed_at) // every, 1) if is_due else 0
 
     def together(self) -> Iterator[Notice]:
-        """What is told, in its order; changes of a zone or group as one message, and old ones as one for each alert."""
+        """Yield what is sent, in its order; changes of a zone or group as one message, and old ones as one for each alert."""
         by_place, by_alert = defaultdict[tuple[str | int, ...], list[tuple[Change, str]]](list), defaultdict[str, list[Change]](list)
         turns = Counter[str]()  # a second change of an entity is no part of the first message, or it would come too early
         for change, told_id in self._told:
@@ -205,7 +204,7 @@ class _Choosing:
         return None
 
     def _policy(self, change: Change) -> NoticePolicy:
-        """Of an alert that is not declared any more the end is still told."""
+        """Return the policy of an alert. The end of an alert that is not declared any more is still sent."""
         return self._policies.get(change.alert) or NoticePolicy(channels=())
 
 
@@ -224,7 +223,7 @@ def _notice(changes: Sequence[Change], ids: Sequence[str], place: str) -> Notice
 
 
 def _digest(changes: Sequence[Change]) -> Notice:
-    """Of one alert."""
+    """Make the digest of one alert."""
     ids = [change.change_id for change in changes]
     first, last = min(change.changed_at for change in changes), max(change.changed_at for change in changes)
     count = "once" if len(changes) == 1 else f"{len(changes)} times"

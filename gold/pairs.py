@@ -18,39 +18,39 @@ NOBODY = -1
 """In place of a partner."""
 
 
-def pairs(of: Pairs, this: Slice) -> Stepped:
+def pairs(flow: Pairs, this: Slice) -> Stepped:
     """`this.carried`: readings that may still find a partner. A row comes once, when its range of time has passed."""
     rows = pa.concat_tables([this.carried, this.readings])
     time = micros(rows["event_time"])
     left, right = (
-        np.flatnonzero(pc.equal(rows["metric"], metric).to_numpy() & fits(rows, at)) for at, metric in enumerate((of.left, of.right))
+        np.flatnonzero(pc.equal(rows["metric"], metric).to_numpy() & fits(rows, at)) for at, metric in enumerate((flow.left, flow.right))
     )
-    matched = _matches(of, rows, time, left, right)
+    matched = _matches(flow, rows, time, left, right)
     taken = [matched[_is_due(this, time[matched].max(axis=1))]]
-    if of.join is not Join.INNER:
+    if flow.join is not Join.INNER:
         alone = np.setdiff1d(left, matched[:, 0])
-        alone = alone[_is_due(this, time[alone] + max(of.until_seconds, 0) * SECOND)]
+        alone = alone[_is_due(this, time[alone] + max(flow.until_seconds, 0) * SECOND)]
         taken.append(np.column_stack([alone, np.full_like(alone, NOBODY)]))
-    if of.join is Join.FULL:
+    if flow.join is Join.FULL:
         alone = np.setdiff1d(right, matched[:, 1])
-        alone = alone[_is_due(this, time[alone] + max(-of.from_seconds, 0) * SECOND)]
+        alone = alone[_is_due(this, time[alone] + max(-flow.from_seconds, 0) * SECOND)]
         taken.append(np.column_stack([np.full_like(alone, NOBODY), alone]))
-    reach = max(of.until_seconds, 0) + max(-of.from_seconds, 0)
+    reach = max(flow.until_seconds, 0) + max(-flow.from_seconds, 0)
     is_carried = np.isin(np.arange(len(rows)), np.concatenate([left, right])) & (time >= this.until - reach * SECOND)
-    return Stepped(_rows(of, rows, np.concatenate(taken)), rows.filter(pa.array(is_carried)))
+    return Stepped(_rows(flow, rows, np.concatenate(taken)), rows.filter(pa.array(is_carried)))
 
 
 def _is_due(this: Slice, decided: Instants) -> npt.NDArray[np.bool_]:
     return (decided >= this.after) & (decided < this.until)
 
 
-def _matches(of: Pairs, rows: pa.Table, time: Instants, left: Places, right: Places) -> Places:
+def _matches(flow: Pairs, rows: pa.Table, time: Instants, left: Places, right: Places) -> Places:
     """Places of left and right readings, one pair a line."""
-    keys = codes(rows[_key(of)])
+    keys = codes(rows[_key(flow)])
     pairs = [np.empty((0, 2), np.int64)]
     for lefts, rights in _by_key(keys, time, left, right):
-        first = np.searchsorted(time[rights], time[lefts] + of.from_seconds * SECOND, "left")
-        count = np.searchsorted(time[rights], time[lefts] + of.until_seconds * SECOND, "right") - first
+        first = np.searchsorted(time[rights], time[lefts] + flow.from_seconds * SECOND, "left")
+        count = np.searchsorted(time[rights], time[lefts] + flow.until_seconds * SECOND, "right") - first
         within = np.arange(count.sum()) - np.repeat(count.cumsum() - count, count)
         pairs.append(np.column_stack([np.repeat(lefts, count), rights[np.repeat(first, count) + within]]))
     matched = np.concatenate(pairs)
@@ -60,27 +60,27 @@ def _matches(of: Pairs, rows: pa.Table, time: Instants, left: Places, right: Pla
 
 
 def _by_key(keys: npt.NDArray[np.int64], time: Instants, left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
-    """Of each key that both sides have, their places in order of time."""
+    """Yield for each key that both sides have their rows in order of time."""
     sides = []
     for side in (left, right):
         in_order = side[np.lexsort((time[side], keys[side]))]
         in_order = in_order[keys[in_order] >= 0]
-        found, first = np.unique(keys[in_order], return_index=True)
-        sides.append(dict(zip(found.tolist(), np.split(in_order, first[1:]), strict=False)))
+        unique_keys, first = np.unique(keys[in_order], return_index=True)
+        sides.append(dict(zip(unique_keys.tolist(), np.split(in_order, first[1:]), strict=False)))
     lefts, rights = sides
     yield from ((lefts[key], rights[key]) for key in lefts.keys() & rights.keys())
 
 
-def _rows(of: Pairs, rows: pa.Table, matched: Places) -> pa.Table:
+def _rows(flow: Pairs, rows: pa.Table, matched: Places) -> pa.Table:
     columns: dict[str, pa.ChunkedArray] = {}
     for at, side in enumerate(("left", "right")):
         of_side = rows.take(pa.array(matched[:, at], mask=matched[:, at] == NOBODY))
         named = {"device": "device_id", "time": "event_time", "value": "value"} | {name: name for name in LINEAGE}
         columns |= {f"{side}_{name}": of_side[column] for name, column in named.items()}
-        columns[side] = of_side[_key(of)]
+        columns[side] = of_side[_key(flow)]
     columns["key"] = pc.coalesce(columns["left"], columns["right"])
     return pa.table([columns[name] for name in COLUMNS.names], COLUMNS)
 
 
-def _key(of: Pairs) -> str:
-    return "device_id" if of.by == "device" else "zone"
+def _key(flow: Pairs) -> str:
+    return "device_id" if flow.by == "device" else "zone"

@@ -46,14 +46,14 @@ def changed(rows: pa.Table, before: pa.Table, key: Sequence[str], content: Seque
 
 
 def _taken(lists: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ListArray:
-    """As `take`, without a copy of each list where the rows are in sequence, as they mostly are."""
+    """Return the same as `take`, without a copy of each list if the rows are in sequence, as they mostly are."""
     numbers = rows.to_numpy()
     is_sequence = len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
     return (lists.slice(numbers[0], len(numbers)) if is_sequence else lists.take(rows)).combine_chunks()
 
 
 def _are_equal(left: pa.ListArray, right: pa.ListArray) -> npt.NDArray[np.bool_]:
-    """Of each pair of lists whether they are equal, as in Spark: null equals null, NaN equals NaN, 0 equals -0."""
+    """Compare pairs of lists, as Spark does: null equals null, NaN equals NaN, 0 equals -0."""
     lengths = (pc.fill_null(pc.list_value_length(lists), -1).to_numpy() for lists in (left, right))
     are_equal: npt.NDArray[np.bool_] = np.equal(*lengths)
     of_one_length = pa.array(np.flatnonzero(are_equal))

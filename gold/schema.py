@@ -52,9 +52,9 @@ LATE = declared(
 """Grain: one reading of silver.readings and one window of it that was closed for the group when it came. Append only."""
 
 WINDOW_KEY = ("device_group", "device_id", "metric", "window_end")
-"""Of a row of gold.aggregates, beside its revision."""
+"""The key of a row of gold.aggregates, beside its revision."""
 VECTOR_KEY = ("device_group", "entity", "window_end")
-"""Of a row of gold.vectors, beside its revision."""
+"""The key of a row of gold.vectors, beside its revision."""
 KINDS = {"aggregates": (AGGREGATES, WINDOW_KEY), "vectors": (VECTORS, VECTOR_KEY), "late": (LATE, ())}
 """The tables of gold by name: their columns, and the key of which readers see the newest revision."""
 

@@ -12,9 +12,9 @@ COLUMNS = without_flow(SESSIONS)
 _SORT = [("device_id", "ascending"), ("session_start", "ascending"), ("metric", "ascending")]
 
 
-def sessions(of: Sessions, this: Slice) -> Stepped:
+def sessions(flow: Sessions, this: Slice) -> Stepped:
     """`this.carried`: sessions that are open (COLUMNS). A session ends when no reading came before its `session_end`, as in Spark."""
-    gap = of.gap_seconds * SECOND
+    gap = flow.gap_seconds * SECOND
     items = pa.concat_tables([this.carried, _of_one(this.readings, gap)], promote_options="default").sort_by(_SORT)
     if not len(items):
         return Stepped(COLUMNS.empty_table(), COLUMNS.empty_table())

@@ -31,7 +31,7 @@ FIELDS = {
     "account": dict.fromkeys(OF_ACCOUNT, "bigint") | {f"{fate}_share": "double" for fate in FATES},
 }
 FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone")}
-"""What conditions of fast alerts may name."""
+"""Fields that conditions of fast alerts may name."""
 ROWS = {"reading": "silver.readings", "count": "silver.readings", "window": "gold.aggregates_history", "vector": "gold.vectors_history"}
 """The table of which `samples` takes rows. Of account it takes rows of ops.ledger, with `ingested_at` of their bronze batch."""
 OF_BATCHES = """(
@@ -47,7 +47,7 @@ SETTINGS = (
     "set disabled_optimizers = 'common_subexpressions'"  # DuckDB 2.0 moves what two TRYs share before both, where its errors are not caught
 )
 NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)"|(\w+)""")
-"""Of a column; a text comes first, as it may hold the name of one."""
+"""The name of a column; a text comes first, as it may hold such a name."""
 LINEAGE = ("ingested_at", "bronze_batch", "bronze_row", "part", "window_start", "window_end")
 SAMPLE = (
     'struct(entity varchar, "at" timestamptz, ingested_at timestamptz, bronze_batch bigint, bronze_row bigint, part integer, '
@@ -72,7 +72,7 @@ OPEN = """select entity, make_timestamptz({open}) as "at", {counts} from raw gro
 
 
 def fields(signal: Signal) -> dict[str, str]:
-    """What predicates may name, with its type in DuckDB."""
+    """Return the fields that predicates may name, with their types in DuckDB."""
     return dict.fromkeys(signal.features, "double") | FIELDS[signal.kind]
 
 
@@ -93,11 +93,11 @@ def samples(
     )
     raw, with_fields, newest = _queries(alert.signal, rows, before, since, until)
     store.execute(f"create or replace temp table raw as {raw}")
-    found = store.sql(
+    rows_of_samples = store.sql(
         f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict(alert)} as verdict from ({with_fields}) as sample '
         f'where "@"."at" >= {_instant(since)} order by "@"."at", "@".entity'
     ).to_arrow_table()
-    return found, store.sql(newest).to_arrow_table() if newest else None
+    return rows_of_samples, store.sql(newest).to_arrow_table() if newest else None
 
 
 def verdict(alert: Alert) -> str:
@@ -120,7 +120,7 @@ def shown(alert: Alert) -> str:
 
 
 def _queries(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
-    """Of the rows of a slice with what is carried; of these with all fields; of what is carried on, where anything is."""
+    """Return three queries: the rows of a slice with what is carried; these with all fields; what is carried on, if anything is."""
     bounds = f"{{time}} >= {_instant(since)} and {{time}} < {_instant(until)}"
     match signal.kind:
         case "reading":
@@ -149,7 +149,7 @@ def _of_vectors(signal: Signal, rows: str, where: str) -> str:
 
 
 def _of_intervals(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
-    """Of count and account. An interval that is not over at `until` is carried on with what it has counted."""
+    """Return the queries for count and account. An interval that is not over at `until` is carried on with its count."""
     step, end = signal.every_seconds * SECOND, to_micros(until)
     is_account, by_group = signal.kind == "account", signal.by == "group"
     names = OF_ACCOUNT if is_account else ("readings",)

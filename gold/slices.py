@@ -22,7 +22,7 @@ READING = pa.schema(
         *(("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32())),
     ]
 )
-"""What flows take of a reading. Behind it stand their predicates: booleans `fits_0`, `fits_1` and so on; null is false."""
+"""The columns of a reading that flows take. After them come their predicates: booleans `fits_0`, `fits_1` and so on; null is false."""
 LINEAGE = ("bronze_batch", "bronze_row", "part")
 Instants = npt.NDArray[np.int64]
 
@@ -73,6 +73,6 @@ def codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def fits(readings: pa.Table, at: int) -> npt.NDArray[np.bool_]:
-    """Of each reading whether it meets a predicate."""
+    """Say for each reading whether it meets a predicate."""
     met: npt.NDArray[np.bool_] = pc.fill_null(readings[f"fits_{at}"], False).to_numpy()
     return met

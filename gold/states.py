@@ -32,35 +32,35 @@ class _Change(NamedTuple):
     reading: int | None
 
 
-def state_machine(of: StateMachine, this: Slice) -> Stepped:
+def state_machine(flow: StateMachine, this: Slice) -> Stepped:
     """`this.carried`: STATE. The first state of a device begins at its first reading. Time goes before a reading of the same instant."""
     readings = this.readings.sort_by(IN_ORDER)
     states = dict(zip(this.carried["device_id"].to_pylist(), _pairs(this.carried), strict=True))
-    met = [fits(readings, at) for at in range(len(of.transitions))]
+    met = [fits(readings, at) for at in range(len(flow.transitions))]
     changes: list[_Change] = []
 
     def pass_time(device_id: str, until: int) -> None:
-        while change := _by_time(of, device_id, states[device_id], until):
+        while change := _by_time(flow, device_id, states[device_id], until):
             changes.append(change)
             states[device_id] = change.state, change.at
 
-    for place, (device_id, at) in enumerate(zip(readings["device_id"].to_pylist(), micros(readings["event_time"]).tolist(), strict=True)):
+    for index, (device_id, at) in enumerate(zip(readings["device_id"].to_pylist(), micros(readings["event_time"]).tolist(), strict=True)):
         if device_id not in states:
-            states[device_id] = of.initial, at
+            states[device_id] = flow.initial, at
         pass_time(device_id, at)
         state, since = states[device_id]
-        fitting = (to for way, to in enumerate(of.transitions) if to.source == state and met[way][place])
+        fitting = (to for way, to in enumerate(flow.transitions) if to.source == state and met[way][index])
         if (transition := next(fitting, None)) is not None:
-            changes.append(_Change(device_id, at, transition.target, state, since, place))
+            changes.append(_Change(device_id, at, transition.target, state, since, index))
             states[device_id] = transition.target, at
     for device_id in states:
         pass_time(device_id, this.until)
     return Stepped(_rows(changes, readings), _state(states))
 
 
-def silence(of: Silence, this: Slice) -> Stepped:
+def silence(flow: Silence, this: Slice) -> Stepped:
     """`this.carried`: LAST. A reading after exactly `after_seconds` comes in time."""
-    patience = of.after_seconds * SECOND
+    patience = flow.after_seconds * SECOND
     readings = this.readings.sort_by(IN_ORDER)
     items = pa.concat_tables([this.carried, readings.select(LAST.names)])
     order = np.lexsort((micros(items["event_time"]), codes(items["device_id"])))
@@ -71,24 +71,24 @@ def silence(of: Silence, this: Slice) -> Stepped:
     until[is_last] = np.maximum(this.until, time[is_last])
     begins = time + patience
     is_silent, is_back = (until > begins) & (begins >= this.after), (until > begins) & ~is_last
-    place = order - len(this.carried)
+    index = order - len(this.carried)
     changes = [
         *_changes(names, np.flatnonzero(is_silent), lambda at: (int(begins[at]), SILENT, HEARD, int(time[at]), None)),
-        *_changes(names, np.flatnonzero(is_back), lambda at: (int(time[at + 1]), HEARD, SILENT, int(begins[at]), int(place[at + 1]))),
+        *_changes(names, np.flatnonzero(is_back), lambda at: (int(time[at + 1]), HEARD, SILENT, int(begins[at]), int(index[at + 1]))),
     ]
     last = items.take(order[is_last])
     return Stepped(_rows(changes, readings), last)
 
 
-def _changes(names: pa.ChunkedArray, places: Any, told: Any) -> Iterator[_Change]:
+def _changes(names: pa.ChunkedArray, places: Any, describe: Any) -> Iterator[_Change]:
     for at in places.tolist():
-        yield _Change(names[at].as_py(), *told(at))
+        yield _Change(names[at].as_py(), *describe(at))
 
 
-def _by_time(of: StateMachine, device_id: str, now: tuple[str, int], until: int) -> _Change | None:
+def _by_time(flow: StateMachine, device_id: str, now: tuple[str, int], until: int) -> _Change | None:
     """The change that time alone makes of a state by an instant."""
     state, since = now
-    timed = [to for to in of.transitions if to.source == state and to.after_seconds is not None]
+    timed = [to for to in flow.transitions if to.source == state and to.after_seconds is not None]
     first: Transition | None = min(timed, key=lambda to: to.after_seconds or 0, default=None)
     if first is None or (at := since + (first.after_seconds or 0) * SECOND) > until:
         return None

@@ -34,7 +34,7 @@ NEEDS = {
     **dict.fromkeys(IN_ORDER, ("readings",)),
     Aggregation.CIRCULAR_MEAN: ("east", "north"),
 }
-"""Of ON_DEMAND, by aggregation type."""
+"""Measures of ON_DEMAND, by aggregation type."""
 SHORTEST = 1e-9
 """Directions whose sum is shorter than this, per reading, cancel out: what is left of it is rounding."""
 HELD = "unix_micros(coalesce(get(readings, i + 1).event_time, window_end)) - unix_micros(reading.event_time)"
@@ -64,7 +64,7 @@ def kept_in_state(metrics: Metrics) -> list[str]:
 
 
 def measures(metrics: Metrics) -> list[Column]:
-    """What is aggregated of the readings of a window, under the names of ALWAYS and ON_DEMAND."""
+    """Return the measures of the readings of a window, under the names of ALWAYS and ON_DEMAND."""
     on_demand = [ON_DEMAND[name](metrics).alias(name) for name in kept_in_state(metrics)]
     return [*(make().alias(name) for name, make in ALWAYS.items()), *on_demand]
 
@@ -124,4 +124,4 @@ VALUES: dict[Aggregation, Callable[[Metrics], Column]] = {
     Aggregation.QUANTILE: _quantile,
     Aggregation.CIRCULAR_MEAN: _circular_mean,
 }
-"""Of aggregation types whose value is no measure by itself."""
+"""Functions for aggregation types whose value is no measure by itself."""

@@ -18,15 +18,16 @@ from silver.spec import Metric
 MICROS = 1_000_000
 LONG_AGO = np.iinfo(np.int64).min // 2
 CELL_BYTES = 50
-"""What a feature of a vector takes for a moment, beside its name in `missing` or `filled` (measured: 68 with names of 19)."""
+"""The bytes that a feature of a vector takes for a moment, beside its name in `missing` or `filled` (measured: 68 with names of 19)."""
 SCHEMA = pa.schema([field for field in VECTORS if field.name not in ("revision", "gold_batch")])
 BLOCK_BYTES = 128 * 1024 * 1024
-"""Of vectors that are made at once, however many features they have."""
+"""The bytes of vectors that are made at once, however many features they have."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What vectors that are made together have in common: `entity` and `fill_seconds` as declared, how many features, seconds of a window.
+    """The shape of vectors that are made together: `entity` and `fill_seconds` as declared, the number of features, the seconds of a
+    window.
 
     `features`: by group, in the order of the groups.
     """
@@ -94,7 +95,7 @@ def base_seconds(features: Mapping[str, str], metrics: Mapping[str, Metric]) -> 
 
 
 def _shapes(groups: Iterable[Group], metrics: Mapping[str, Metric]) -> Iterable[Shape]:
-    """Of the groups with a vector: thousands may have few shapes, and are computed at once."""
+    """Collect the shapes of the groups with a vector: thousands of groups may have few shapes, and are computed at once."""
     shapes: dict[tuple[str, int, int, int], Shape] = {}
     for group in groups:
         if (vector := group.vector) is not None:
@@ -130,7 +131,7 @@ def _first_that_fills(entity: npt.NDArray[np.int64], ended: npt.NDArray[np.int64
 
 
 def _places(windows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Of windows in order: a number for the entity, which ascends, the end, and whether a vector begins with it."""
+    """Return for windows in order: a number for the entity, which ascends, the end, and whether a vector begins with it."""
     ended = windows["window_end"].cast(pa.int64()).to_numpy()
     group, name = windows["group"].to_numpy(), windows["entity"].combine_chunks().dictionary_encode().indices.to_numpy()
     entity = np.zeros(len(windows), np.int64)
@@ -179,6 +180,6 @@ def _cells(windows: pa.Table, features: int) -> Cells:
 def _named(rows: pa.Table, shape: Shape, is_named: npt.NDArray[np.bool_]) -> pa.Array:
     """Lists of the features that are marked in a row."""
     offsets = np.concatenate([[0], np.cumsum(is_named.sum(axis=1))]).astype(np.int32)
-    row, place = np.nonzero(is_named)
+    row, index = np.nonzero(is_named)
     names = pa.array((name for features in shape.features.values() for name in features), pa.string())
-    return pa.ListArray.from_arrays(offsets, names.take(pa.array(rows["group"].to_numpy()[row] * shape.length + place)))
+    return pa.ListArray.from_arrays(offsets, names.take(pa.array(rows["group"].to_numpy()[row] * shape.length + index)))

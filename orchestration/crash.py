@@ -14,7 +14,7 @@ VARIABLE = "TIDEMARK_CRASH_AT"
 
 
 class Point(StrEnum):
-    """What has just been done, and what has not."""
+    """A point of a run at which a test can end the process: what has just been done, and what has not."""
 
     EVENTS_SPOOLED = "events-spooled"
     """Pushed events are on the disk of the collector, their senders have no acknowledgement."""
@@ -47,9 +47,9 @@ class Point(StrEnum):
     SNAPSHOT_DUE = "snapshot-due"
     """Everything but the row of the snapshot."""
     GATE_FAILED = "gate-failed"
-    """What failed is among the results, the gate does not know of it."""
+    """The failure is among the results; the gate does not have it."""
     RETRY_NOTED = "retry-noted"
-    """What a retry came to is written down, no table has changed."""
+    """The verdict of a retry is written down; no table has changed."""
     RETRY_READMITTED = "retry-readmitted"
     """Its good rows are in late and duplicates, and in quarantine still."""
     RETRY_REPLACED = "retry-replaced"
@@ -72,7 +72,7 @@ _ASKED = os.environ.get(VARIABLE, "")
 _NAME, _, _PASSING = _ASKED.removeprefix("stop:").partition(":")
 _AT = Point(_NAME) if _NAME else None
 _PASSINGS = count(1)
-"""Of that point; also two threads never get the same number."""
+"""Counts how often that point was passed; two threads never get the same number."""
 
 
 def point(passed: Point) -> None:

@@ -41,7 +41,7 @@ class HeldError(TidemarkError):
 
 
 def describe(error: Exception) -> str:
-    """What went wrong, for people: a line for each mistake of a ConfError, for others a sentence; no trace."""
+    """Describe an error for people: a line for each mistake of a ConfError, for others a sentence; no trace."""
     match error:
         case ConfError():
             return "\n".join(f"tidemark: {line}" for line in str(error).splitlines())
@@ -56,7 +56,7 @@ def describe(error: Exception) -> str:
 
 
 def without_secrets(error: Exception) -> str:
-    """What went wrong with a target: of an error that is not ours only its kind, as its text may quote an address that is secret."""
+    """Describe an error of a target. For an error that is not ours only its kind, as its text may quote an address that is secret."""
     return str(error) if isinstance(error, TidemarkError) else type(error).__name__
 
 
@@ -66,12 +66,12 @@ def exit_code_of(error: Exception) -> int:
 
 
 def _error_of_worker(message: str) -> str | None:
-    """What ended a Python process of Spark: the last of the traces in the message, its first line that is not indented."""
+    """Find the error that ended a Python process of Spark: the first line without indentation of the last trace in the message."""
     _, is_there, trace = message.rpartition("Traceback (most recent call last):")
     return next((line for line in trace.splitlines() if line.strip() and not line[0].isspace()), None) if is_there else None
 
 
 def first_line(message: str) -> str:
-    """What happened in a Java error: without the call through which Python met it, and without the trace."""
+    """Return the cause in a Java error, without the call through which Python met it, and without the trace."""
     lines = (line.strip().removeprefix(": ") for line in message.splitlines())
     return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "without a message")

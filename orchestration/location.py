@@ -1,4 +1,4 @@
-"""Where a lake and what lies below it are: the one type that says so. Local disks today."""
+"""The location of a lake and of all below it: the one type for it. Local disks today."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -45,13 +45,14 @@ def show(rows: Sequence[Mapping[str, Any]], format: str, columns: Sequence[str] 
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: instants in ISO 8601 with Z (naive ones are UTC), bytes as text with backslash escapes, NaN and NaT as null."""
+    """Convert a value for JSON: instants in ISO 8601 with Z (naive ones are UTC), bytes as text with backslash escapes, NaN and NaT as
+    null."""
     if hasattr(value, "tolist"):  # numpy's scalars and arrays
         return plain(value.tolist())
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | memoryview):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return _plain_scalar(value)
 
 

@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 def changes(alert: Alert, entity: str, samples: Sequence[Sample], until: int) -> list[Change]:
-    """Of an entity with samples in order of time, all before `until`."""
+    """Return the changes of an entity with samples in order of time, all before `until`."""
     watched = _Watched(alert, entity, samples[0])
     for sample in samples:
         watched.wait(sample.at)
@@ -180,7 +180,7 @@ class _Watched:
 
 
 def _is_within(hours: Hours, at: int) -> bool:
-    """Of hours that pass midnight the part behind it belongs to the day before."""
+    """Say whether an instant is within the hours. For hours that pass midnight, the part after it belongs to the day before."""
     local = from_micros(at).astimezone(ZoneInfo(hours.zone))
     minute, goes_on = local.hour * 60 + local.minute, hours.end <= hours.begin
     is_of_yesterday = goes_on and minute < hours.end

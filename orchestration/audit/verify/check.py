@@ -39,7 +39,7 @@ EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at
 NUMBERS = ("value", "min", "max", "sum", "latest")
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how far it is, and of how much."""
+"""Takes the name of a step, how far it is, and of how much."""
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,15 @@ def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Co
 
 
 def _of_gold(  # noqa: PLR0917
-    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, group: Group, kind: str, columns: str, of: Comparison, since: datetime
+    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, group: Group, kind: str, columns: str, comparison: Comparison, since: datetime
 ) -> Outcome:
     """The latest revision of each key against what was computed."""
     record(store, snapshot, snapshot.generation.gold(group.stream, kind), "revisions", columns, where=_of_group_alone(group))
-    key = ", ".join(of.key)
+    key = ", ".join(comparison.key)
     latest = f"select * from revisions qualify revision = max(revision) over (partition by {key})"
     begin = f"window_start >= timestamp '{since:%Y-%m-%d}'" if since != EVER else "true"
     expected = {"aggregates": "windows"}.get(kind, kind)
-    return compared(store, f"(from ({latest}) where {begin})", f"(from {expected} where {begin})", of)
+    return compared(store, f"(from ({latest}) where {begin})", f"(from {expected} where {begin})", comparison)
 
 
 def _of_group_alone(group: Group) -> str:

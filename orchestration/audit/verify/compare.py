@@ -31,7 +31,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one table: `rows` compared, how many differ, and the first of these."""
+    """The result for one table: `rows` compared, how many differ, and the first of these."""
 
     table: str
     rows: int
@@ -50,18 +50,18 @@ class Comparison:
     near: dict[str, str]
 
 
-def compared(store: duckdb.DuckDBPyConnection, recorded: str, expected: str, of: Comparison) -> Outcome:
+def compared(store: duckdb.DuckDBPyConnection, recorded: str, expected: str, comparison: Comparison) -> Outcome:
     """`recorded` and `expected` are relations with the columns of the comparison.
 
     Rows of one key are compared in the order of their cells.
     """
     store.execute(NEAR)
-    cells = [*of.key, *of.columns]
+    cells = [*comparison.key, *comparison.columns]
     for side, relation in (("recorded", recorded), ("expected", expected)):
-        order = f"partition by {', '.join(of.key)} order by {', '.join(of.columns)}"
+        order = f"partition by {', '.join(comparison.key)} order by {', '.join(comparison.columns)}"
         store.execute(f"create or replace temp table {side}_rows as select *, row_number() over ({order}) as nth from {relation}")
-    on = " and ".join(f"f.{name} is not distinct from e.{name}" for name in (*of.key, "nth"))
-    same = {name: _same(name, of.near.get(name)) for name in of.columns}
+    on = " and ".join(f"f.{name} is not distinct from e.{name}" for name in (*comparison.key, "nth"))
+    same = {name: _same(name, comparison.near.get(name)) for name in comparison.columns}
     flags = ", ".join(f"{sql} as same_{name}" for name, sql in same.items())
     texts = ", ".join(f"{_text(f'{side}.{name}', name)} as {side}_{name}" for side in "fe" for name in cells)
     store.execute(
@@ -73,8 +73,8 @@ def compared(store: duckdb.DuckDBPyConnection, recorded: str, expected: str, of:
     rows = max(count(store, "recorded_rows"), count(store, "expected_rows"))
     first = store.execute(f"from differing order by all limit {FIRST}").fetchall()
     names = [column[0] for column in store.description or ()]
-    shown = tuple(_difference(dict(zip(names, row, strict=True)), of) for row in first)
-    return Outcome(of.table, rows, count(store, "differing"), shown)
+    shown = tuple(_difference(dict(zip(names, row, strict=True)), comparison) for row in first)
+    return Outcome(comparison.table, rows, count(store, "differing"), shown)
 
 
 def timed(comparison: Callable[[], Outcome]) -> Outcome:
@@ -113,16 +113,16 @@ def _same(name: str, size: str | None) -> str:
     return f"{'all_near' if size.startswith('list:') else 'near'}(f.{name}, e.{name}, e.{size.removeprefix('list:')})"
 
 
-def _difference(row: dict[str, Any], of: Comparison) -> Difference:
+def _difference(row: dict[str, Any], comparison: Comparison) -> Difference:
     is_recorded, is_expected = row["is_recorded"], row["is_expected"]
     side = "f" if is_recorded else "e"
-    key = _cells({name: row[f"{side}_{name}"] for name in of.key})
+    key = _cells({name: row[f"{side}_{name}"] for name in comparison.key})
     if not is_recorded:
-        return Difference(of.table, key, "missing", None, _cells({name: row[f"e_{name}"] for name in of.columns}))
+        return Difference(comparison.table, key, "missing", None, _cells({name: row[f"e_{name}"] for name in comparison.columns}))
     if not is_expected:
-        return Difference(of.table, key, "surplus", _cells({name: row[f"f_{name}"] for name in of.columns}), None)
-    differ = [name for name in of.columns if not row[f"same_{name}"]]
-    return Difference(of.table, key, "differs", *(_cells({name: row[f"{side}_{name}"] for name in differ}, True) for side in "fe"))
+        return Difference(comparison.table, key, "surplus", _cells({name: row[f"f_{name}"] for name in comparison.columns}), None)
+    differ = [name for name in comparison.columns if not row[f"same_{name}"]]
+    return Difference(comparison.table, key, "differs", *(_cells({name: row[f"{side}_{name}"] for name in differ}, True) for side in "fe"))
 
 
 def _cells(cells: dict[str, str | None], nulls: bool = False) -> str:

@@ -14,7 +14,7 @@ Row = dict[str, str | None]
 
 
 def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
-    """What reads a line, given the header of its file, to values by name of column; None where values and names do not go together."""
+    """Return a function that reads a line, given the header of its file, to values by column; None if values and names do not match."""
     split = _splitter(shape)
 
     @lru_cache(maxsize=1024)
@@ -41,7 +41,7 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
 
 
 def _splitter(shape: PayloadFormat) -> Callable[[str], list[str | None] | None]:
-    """What splits a line into values, None where a value is empty; None for a blank line or a quote out of place."""
+    """Return a function that splits a line into values, None for an empty value; None for a blank line or a quote out of place."""
     separator, quote = re.escape(shape.separator), re.escape(shape.quote)
     blanks = "".join(chr(n) for n in range(LEAST_VISIBLE + 1) if chr(n) != shape.separator)
     around = f"[{re.escape(blanks)}]*+"

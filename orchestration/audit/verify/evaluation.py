@@ -25,7 +25,7 @@ ReportDone = Callable[[int], None]
 
 
 _evaluator: list[SilverEvaluator] = []
-"""Of this process, where it is one of several."""
+"""The evaluator of this process, if it is one of several."""
 
 
 def _begin(conf: Conf, registry: Registered) -> None:

@@ -120,10 +120,10 @@ def _by_type(used: list[Metric]) -> dict[str, str]:
     probabilities = sorted({metric.quantile for metric in used if metric.quantile is not None})
     values, sizes = "", "greatest(abs(min(value)), abs(max(value)))"
     for kind in sorted({metric.aggregation for metric in used}):
-        of = f"filter (aggregation = '{kind}')"
-        angle = {name: sql.format(of=of) for name, sql in ANGLE.items()}
+        condition = f"filter (aggregation = '{kind}')"
+        angle = {name: sql.format(of=condition) for name, sql in ANGLE.items()}
         length = LENGTH.format(**angle)
-        values += f" when '{kind}' then {OF_TYPE[kind].format(of=of, probabilities=probabilities, length=length, **angle)}"
+        values += f" when '{kind}' then {OF_TYPE[kind].format(of=condition, probabilities=probabilities, length=length, **angle)}"
         if kind is Aggregation.CIRCULAR_MEAN:
             sizes = f"case any_value(aggregation) when '{kind}' then 360 + 1e-3 / nullif({length}, 0) else {sizes} end"
     return {"of_type": values, "value_size": sizes}
@@ -154,16 +154,16 @@ def _steps(used: list[Metric]) -> pa.Table:
 def _features(group: Group, vector: Vector) -> pa.Table:
     """Grain: one feature. Names of devices and of metrics may hold dots: the longest metric that ends the feature is its metric."""
     rows = []
-    for place, feature in enumerate(vector.features):
+    for index, feature in enumerate(vector.features):
         if vector.entity == "device":
-            rows.append({"place": place, "feature": feature, "device_id": None, "metric": feature})
+            rows.append({"place": index, "feature": feature, "device_id": None, "metric": feature})
         else:
             metric = max((name for name in group.metrics if feature.endswith(f".{name}")), key=len)
-            rows.append({"place": place, "feature": feature, "device_id": feature.removesuffix(f".{metric}"), "metric": metric})
+            rows.append({"place": index, "feature": feature, "device_id": feature.removesuffix(f".{metric}"), "metric": metric})
     schema = pa.schema([("place", pa.int64()), ("feature", pa.string()), ("device_id", pa.string()), ("metric", pa.string())])
     return pa.Table.from_pylist(rows, schema)
 
 
 def _utc(instant: datetime) -> datetime:
-    """As the store holds instants: in UTC, without a zone."""
+    """Convert an instant as the store holds it: in UTC, without a zone."""
     return instant.astimezone(UTC).replace(tzinfo=None)

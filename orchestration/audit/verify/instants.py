@@ -32,14 +32,14 @@ OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})?:?([0-9]{2})?")
 LARGEST_OFFSET_SECONDS = 18 * 3600
 
 DAY = "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
-"""Of any year, so without a February 29."""
+"""Month and day in any year, so without a February 29."""
 PLAIN = {
     "iso": rf"[1-9][0-9]{{3}}-{DAY}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z",
     "epoch_s": "[1-9][0-9]{0,9}",
     "epoch_ms": "[1-9][0-9]{0,12}",
     "epoch_us": "[1-9][0-9]{0,14}|[1-8][0-9]{15}",  # as many microseconds as a float can hold
 }
-"""By format: texts that Arrow reads as this module does."""
+"""Texts by format that Arrow reads as this module does."""
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 SUPPORTED = ["y", "M", "d", "D", "H", "h", "m", "s", "S", "a", "z", "x", "X", "Z"]
@@ -60,7 +60,7 @@ Reader = Callable[[str], Instant | None]
 
 
 class Fields(NamedTuple):
-    """What a text says about an instant; `zone` None: it names no zone."""
+    """The fields of a text for an instant; `zone` None: it names no zone."""
 
     year: int
     month: int
@@ -73,7 +73,7 @@ class Fields(NamedTuple):
 
 
 def reader(time: Time) -> Reader:
-    """What reads texts in this format; a pattern that cannot be checked is refused with a TidemarkError."""
+    """Return a function that reads texts in this format; TidemarkError for a pattern that cannot be checked."""
     if time.format in MICROS_PER:
         return _epoch_reader(MICROS_PER[time.format])
     if time.format == NANOSECONDS:
@@ -90,7 +90,7 @@ def reader(time: Time) -> Reader:
 
 
 def instants_of(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
-    """What `reader` makes of each text: its microseconds, and whether it is unique, as all are that are no instants."""
+    """Apply `reader` to each text: return its microseconds, and whether it is unique; texts that are no instants are unique."""
     is_plain = pc.match_substring_regex(texts, rf"\A(?:{PLAIN[time.format]})\z") if time.format in PLAIN else pa.repeat(False, len(texts))
     plain = _plain_instants(pc.if_else(is_plain, texts, None), time)
     others = texts.filter(plain.is_null())
@@ -148,7 +148,7 @@ def _instant(fields: Fields, declared: ZoneInfo, repeated_hour: str | None) -> I
 
 
 def _named_offsets(fields: Fields, zone: str) -> tuple[int, int] | None:
-    """As `_offsets_at`, of the zone that a text names; None where there is no such place on earth."""
+    """Return the offsets in a zone that a text names, like `_offsets_at`; None if there is no such zone."""
     match = OFFSET.fullmatch(zone)
     if match is not None:
         offset = _offset(match)
@@ -247,7 +247,7 @@ def _of_year(year: int, day_of_year: int) -> tuple[int, int] | None:
 
 
 def _hour(hour: int, half: str | None, noon: str | None) -> int | None:
-    """Of a clock with 24 hours, or with 12 and a word for the half of the day."""
+    """Convert an hour of a clock with 24 hours, or with 12 and a word for the half of the day."""
     if half is None:
         return hour
     if not 1 <= int(half) <= 12:

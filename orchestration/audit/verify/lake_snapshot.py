@@ -55,7 +55,8 @@ def latest_snapshot(conf: Conf) -> LakeSnapshot:
 
 
 def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
-    """What a snapshot pins; registry and references, which it does not pin, in their newest version: they only ever grow."""
+    """Return the tables that a snapshot pins; registry and references, which it does not pin, in their newest version: they only ever
+    grow."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
     return replace(
         latest, versions={**latest.versions, **snapshot.versions}, bronze_batch=snapshot.bronze_batch, closed_until=snapshot.closed_until
@@ -69,9 +70,9 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
     slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in conf.followers}
-    begun = {name: this for name, file in slices.items() if (this := read_atomic(file, DAMAGED, _Slice))}
-    closed |= {name: from_micros(max(this.after.until, 0)) for name, this in begun.items()}
-    began = {name: from_micros(max(this.began, 0)) for name, this in begun.items()}
+    started = {name: this for name, file in slices.items() if (this := read_atomic(file, DAMAGED, _Slice))}
+    closed |= {name: from_micros(max(this.after.until, 0)) for name, this in started.items()}
+    began = {name: from_micros(max(this.began, 0)) for name, this in started.items()}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
     return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None}, began)
 

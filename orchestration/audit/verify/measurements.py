@@ -198,7 +198,7 @@ def _table(of_row: dict[str, pa.Array], rows: _Rows, cells: _Cells) -> pa.Table:
 
 
 def _attributes(rows: _Rows, shape: PayloadFormat) -> pa.Array:
-    """Of each row the declared texts by name; null where none is declared."""
+    """Return for each row the declared texts by name; null if none is declared."""
     kind = MEASUREMENTS.field("attributes").type
     if not shape.attributes:
         return pa.nulls(len(rows.events), kind)
@@ -207,11 +207,12 @@ def _attributes(rows: _Rows, shape: PayloadFormat) -> pa.Array:
 
 
 def _reader(shape: PayloadFormat) -> Callable[[str | None, Any], Any]:
-    """What makes of the value of a metric the number that a word stands for, NO_VALUE where nothing was measured, else itself."""
+    """Return a function that maps a value of a metric: a word to the number it stands for, NO_VALUE if nothing was measured, else
+    itself."""
     if not shape.words and not shape.not_measured:
         return lambda _, value: value
     words: dict[tuple[str | None, str | None], float] = {
-        (metric, word.lower()): meant for metric, of in shape.words.items() for word, meant in of.items()
+        (metric, word.lower()): meant for metric, kind in shape.words.items() for word, meant in kind.items()
     }
     no_values = {word.strip(" ").lower() for word in shape.not_measured}
     no_numbers = {amount for word in no_values if (amount := number(word)) is not None and math.isfinite(amount)}
@@ -290,7 +291,7 @@ def _as_float(value: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _distinct(texts: pa.Array, read: Callable[[str], Any], of: pa.DataType) -> pa.Array:
+def _distinct(texts: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
     """The result for every text; a text that comes again is read once."""
     encoded = texts.dictionary_encode()
-    return pa.array(map(read, encoded.dictionary.to_pylist()), of).take(encoded.indices)
+    return pa.array(map(read, encoded.dictionary.to_pylist()), kind).take(encoded.indices)

@@ -55,7 +55,7 @@ ROW = (
     'struct_pack(entity := {entity}, "at" := {at}, ingested_at := {ingested_at}, bronze_batch := {event}, bronze_row := {row},'
     ' part := {part}, window_start := {start}::timestamp, window_end := {end}::timestamp) as "@"'
 )
-"""What a sample is beside its fields, in one column."""
+"""All of a sample beside its fields, in one column."""
 NO_LINEAGE = dict.fromkeys(("ingested_at", "event", "row", "part", "start", "end"), "null")
 OF_EVENT = NO_LINEAGE | {"ingested_at": "ingested_at", "event": "bronze_batch", "row": "bronze_row", "part": "part"}
 OF_WINDOW = NO_LINEAGE | {"at": "window_end", "start": "window_start", "end": "window_end"}
@@ -108,11 +108,11 @@ def alert_outcomes(
         if alert.signal.kind in {"window", "vector"} and alert.signal.group != group:
             group = alert.signal.group
             _first_emitted(store, snapshot, conf, conf.groups[str(group)])
-        yield timed(lambda of=alert: _outcome(store, snapshot, of))  # type: ignore[misc]
+        yield timed(lambda alert=alert: _outcome(store, snapshot, alert))  # type: ignore[misc]
 
 
 def _outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, alert: Alert) -> Outcome:
-    """Of changes since the alert is declared as it is: what it was before nobody knows any more, nor what ended with that."""
+    """Compare changes since the alert has its declaration: what it was before is not known any more, nor what ended with that."""
     name = f"gold.flows/alerts/{alert.name}"
     record(store, snapshot, "gold.alerts", "recorded_alert", COLUMNS, where=f"alert = {literal(alert.name)}")
     until, began = snapshot.closed_until.get(name, EVER), max(snapshot.began.get(name, EPOCH), EPOCH)
@@ -138,7 +138,7 @@ def _row(entity: str, change: Change) -> dict[str, Any]:
 
 
 def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, since: datetime, until: datetime) -> Iterator[tuple[str, list[Sample]]]:
-    """By entity, in order of time. Conditions of users see the fields alone, in a database of their own."""
+    """Yield samples by entity, in order of time. Conditions of users see the fields alone, in a database of their own."""
     sql, values = _fields(alert, since, until)
     rows = store.sql(sql, params=values).to_arrow_reader(FETCHED)
     over = alert.recover_when or f"not ({alert.when}\n)"
@@ -148,10 +148,10 @@ def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, since: datetime, un
     with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as own:
         own.execute(SETTINGS)
         own.register("fields", rows)
-        found = own.execute(f'{judged} from fields order by "@".entity, "@"."at"')
-        each = chain.from_iterable(iter(partial(found.fetchmany, FETCHED), []))
-        for entity, of_entity in groupby(each, key=itemgetter(3)):
-            yield entity, [Sample(at, is_true, value, ingested, tuple(of)) for at, is_true, value, _, ingested, *of in of_entity]
+        verdicts = own.execute(f'{judged} from fields order by "@".entity, "@"."at"')
+        rows_in_order = chain.from_iterable(iter(partial(verdicts.fetchmany, FETCHED), []))
+        for entity, of_entity in groupby(rows_in_order, key=itemgetter(3)):
+            yield entity, [Sample(at, is_true, value, ingested, tuple(lineage)) for at, is_true, value, _, ingested, *lineage in of_entity]
 
 
 def _shown(alert: Alert, schema: pa.Schema) -> str:
@@ -190,12 +190,12 @@ def _fields(alert: Alert, since: datetime, until: datetime) -> tuple[str, dict[s
 
 
 def _of_account(step: int) -> str:
-    known = "readings + quarantined + late + duplicates"
+    accounted = "readings + quarantined + late + duplicates"
     return OF_ACCOUNT.format(
         step=step,
         sums=", ".join(f"sum({name})::bigint as {name}" for name in COUNTS),
         counts=", ".join(f"coalesce({name}, 0) as {name}" for name in COUNTS),
-        shares=", ".join(f"{fate} / nullif({known}, 0) as {fate}_share" for fate in FATES),
+        shares=", ".join(f"{fate} / nullif({accounted}, 0) as {fate}_share" for fate in FATES),
     )
 
 
@@ -204,7 +204,7 @@ def _of_windows(alert: Alert) -> str:
         of_previous = "lag(value) over (partition by device_id order by window_end) as previous, value - previous as change"
         return f"select {ROW.format(entity='device_id', **OF_WINDOW)}, {listed(NUMBERS)}, count, {of_previous} from windows"
     names = ('"' + name.replace('"', '""') + '"' for name in alert.signal.features)
-    features = "".join(f"vector[{place}] as {name}, " for place, name in enumerate(names, 1))
+    features = "".join(f"vector[{index}] as {name}, " for index, name in enumerate(names, 1))
     share = f"len(missing) / {len(alert.signal.features)} as missing_share"
     return f"select {ROW.format(entity='entity', **OF_WINDOW)}, {features}missing, filled, {share} from vectors"
 
@@ -222,7 +222,7 @@ def _first_emitted(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, con
     windows(store, group, conf.metrics, snapshot.closed_until.get(group.stream, EVER), set_aside="first_late")
     store.execute(NEAR)
     size = {"value": "value_size"}
-    same = ", ".join(f"case when near(w.{of}, f.{of}, w.{size.get(of, 'size')}) then f.{of} else w.{of} end as {of}" for of in NUMBERS)
+    same = ", ".join(f"case when near(w.{n}, f.{n}, w.{size.get(n, 'size')}) then f.{n} else w.{n} end as {n}" for n in NUMBERS)
     on = "f.device_id = w.device_id and f.metric = w.metric and f.window_end = w.window_end"
     first = f"select w.* replace ({same}) from windows w left join first_aggregates f on {on}"
     store.execute(f"create or replace temp table windows as {first}")

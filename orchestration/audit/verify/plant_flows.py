@@ -130,14 +130,16 @@ STEPS = pa.schema(
 
 def flow_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, flow: FlowSpec) -> Outcome:
     """Rows of a flow against what readings of the prefix give."""
-    columns, of = TABLES[flow.table]
+    columns, comparison = TABLES[flow.table]
 
     def compare() -> Outcome:
         record(store, snapshot, f"gold.{flow.table}", "recorded_flow", columns, where=f"flow = '{flow.name}'")
         until = snapshot.closed_until.get(f"gold.flows/{flow.name}", EVER).replace(tzinfo=None)
         _take(store, flow, until)
         _expect(store, flow, until)
-        return compared(store, "recorded_flow", "expected_flow", Comparison(f"gold.{flow.name}", of.key, of.columns, of.near))
+        return compared(
+            store, "recorded_flow", "expected_flow", Comparison(f"gold.{flow.name}", comparison.key, comparison.columns, comparison.near)
+        )
 
     return timed(compare)
 
@@ -148,10 +150,12 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> 
     in_time = f"semi join (from counted where not is_late) using ({listed(IDENTITY)})"
     conditions = ["event_time < $until", *(["list_contains($metrics, metric)"] if flow.metrics else [])]
     conditions += ["list_contains(groups, $group)"] if flow.group else []
-    known = {"until": until} | ({"metrics": list(flow.metrics)} if flow.metrics else {}) | ({"group": flow.group} if flow.group else {})
+    parameters = (
+        {"until": until} | ({"metrics": list(flow.metrics)} if flow.metrics else {}) | ({"group": flow.group} if flow.group else {})
+    )
     store.execute(
         f"create or replace temp table taken as select *{met} from accepted {in_time} where {' and '.join(conditions)}",
-        known,
+        parameters,
     )
     store.execute(WHOLE_MULTIPLE)
 
@@ -163,14 +167,14 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
         case Sessions(gap_seconds=gap):
             first = ", ".join(f"list({name} order by event_time, metric)[1] as {name}" for name in IDENTITY)
             _make(store, SESSIONS.format(gap=gap, lineage=first), until=until)
-        case Pairs() as of:
-            _expect_pairs(store, of, until)
+        case Pairs() as pairs:
+            _expect_pairs(store, pairs, until)
         case Silence(after_seconds=patience):
             following = ", ".join(f"lead({name}) over same as next_{name}" for name in IDENTITY)
             _make(store, SILENCE.format(patience=patience, next_lineage=following, next=listed(IDENTITY, "next_")), until=until)
         case StateMachine() as machine:
             changes = [change for device in _by_device(store, f"{lineage}, {_fits(flow)}") for change in _states(machine, device, until)]
-            store.register("states_of_flow", pa.Table.from_pylist([dict(zip(STATES.names, of, strict=True)) for of in changes], STATES))
+            store.register("states_of_flow", pa.Table.from_pylist([dict(zip(STATES.names, row, strict=True)) for row in changes], STATES))
             _make(store, "from states_of_flow")
         case Distance(latitude=latitude, longitude=longitude, every_seconds=every):
             sql = DISTANCE.format(window_start=WINDOW_START.format(every))
@@ -180,7 +184,7 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             _make(store, _closed(sql, every), until=until)
         case Counter(every_seconds=every) as counter:
             steps = [step for device in _by_device(store, lineage) for step in _steps(counter, device)]
-            store.register("steps_of_flow", pa.Table.from_pylist([dict(zip(STEPS.names, of, strict=True)) for of in steps], STEPS))
+            store.register("steps_of_flow", pa.Table.from_pylist([dict(zip(STEPS.names, row, strict=True)) for row in steps], STEPS))
             counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
             sql = (
                 f"select device_id, {WINDOW_START.format(every)} as window_start, sum(rise) as value, max(rise) as highest,"
@@ -198,21 +202,23 @@ def _closed(sql: str, every: int) -> str:
     return f"select *, {ended} as window_end from ({sql}) where {ended} <= $until"
 
 
-def _expect_pairs(store: duckdb.DuckDBPyConnection, of: Pairs, until: datetime) -> None:
+def _expect_pairs(store: duckdb.DuckDBPyConnection, flow: Pairs, until: datetime) -> None:
     def side(name: str, alias: str) -> str:
         named = {"device_id": "device", "event_time": "time", "value": "value"} | {column: column for column in IDENTITY}
         return ", ".join(f"{alias}.{column} as {name}_{short}" for column, short in named.items())
 
-    by = "device_id" if of.by == "device" else "zone"
+    by = "device_id" if flow.by == "device" else "zone"
     sides = {"left": side("left", "l"), "right": side("right", "r")}
-    store.execute(MATCHED.format(by=by, first=of.from_seconds, last=of.until_seconds, **sides), {"left": of.left, "right": of.right})
+    store.execute(
+        MATCHED.format(by=by, first=flow.from_seconds, last=flow.until_seconds, **sides), {"left": flow.left, "right": flow.right}
+    )
     sql, values = "select * from matched where greatest(left_time, right_time) < $until", {"until": until}
-    kept = {Join.INNER: (), Join.LEFT: ("left",), Join.FULL: ("left", "right")}[of.join]
+    kept = {Join.INNER: (), Join.LEFT: ("left",), Join.FULL: ("left", "right")}[flow.join]
     for at, name in enumerate(kept):
         same = " and ".join(f"m.{name}_{column} = s.{column}" for column in IDENTITY)
-        wait = max(0, of.until_seconds if name == "left" else -of.from_seconds)
+        wait = max(0, flow.until_seconds if name == "left" else -flow.from_seconds)
         sql += ALONE.format(by=by, side=side(name, "s"), name=name, at=at, wait=wait, same=same)
-        values |= {name: getattr(of, name)}
+        values |= {name: getattr(flow, name)}
     nulls = store.sql("select * from matched limit 0").columns
     _make(store, f"select {', '.join(nulls)} from (from (select * from matched limit 0) union all by name ({sql}))", **values)
 
@@ -249,9 +255,9 @@ def _steps(counter: Counter, rows: list[Row]) -> Iterator[Row]:
     """From each reading to the next that counts: 0 after more than 0 is put aside, and the one behind it says what it was."""
     base: float | None = None
     aside = False
-    for place, (device_id, at, value, *_) in enumerate(rows):
+    for index, (device_id, at, value, *_) in enumerate(rows):
         now = float(value)
-        before = float(rows[place - 1][2]) if place else 0.0
+        before = float(rows[index - 1][2]) if index else 0.0
         if base is None:
             base = now
         elif now == 0 and before > 0:

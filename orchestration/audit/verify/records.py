@@ -23,12 +23,12 @@ MOST = 2.0**63
 """Beyond it, on either side, a fraction that orjson read may have been a whole number."""
 Record = Mapping[str, Any]
 Reader = Callable[[str | None, str | None], Record | None]
-"""Of a text and the header of its file; None where there is none, or where it cannot be read as declared."""
+"""Reads a text with the header of its file; None if there is none, or if it cannot be read as declared."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """What is read of an object, or of each object of a list; a member without a level of its own is read as it stands."""
+    """The members to read of an object, or of each object of a list; a member without a level of its own is read as it stands."""
 
     members: Mapping[str, "Level | None"]
     is_list: bool = False
@@ -41,7 +41,7 @@ class Level:
                 yield from (name, *level.inner)
 
     def record_of(self, members: dict[str, Any]) -> Record:
-        """Of an object that json_payload read; UnreadableError where what is declared a list is none, or has nothing to be in.
+        """Read an object that json_payload has parsed; UnreadableError if a declared list is none, or is in nothing.
 
         Of a member that is there more than once, the last counts.
         """
@@ -92,14 +92,14 @@ def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
 
 
 def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | None]:
-    """What reads payloads of this shape that are no text."""
+    """Return a function that reads binary payloads of this shape."""
     level = _level_of(shape)
     object_of = object_reader(shape, level.members)
 
     def read(payload: bytes | None) -> Record | None:
         try:
-            found = None if payload is None else object_of(payload)
-            return level.record_of(found) if isinstance(found, dict) else None
+            parsed = None if payload is None else object_of(payload)
+            return level.record_of(parsed) if isinstance(parsed, dict) else None
         except (UnreadableError, *BROKEN):
             return None if payload else {}
 

@@ -1,4 +1,4 @@
-"""What must hold of silver over a prefix of bronze: every measurement is in exactly one table, as bronze gives it.
+"""The checks of silver over a prefix of bronze: every measurement is in exactly one table, as bronze gives it.
 
 Which of the kept rows came too late, or were re-admitted from quarantine, is recorded and not computed anew: it depends on the size of
 the batches, and on when somebody asked. The store holds `accepted` and `rejected`, evaluated from bronze, and the recorded `readings`,
@@ -36,7 +36,7 @@ def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
 
 
 def _count_once(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
-    """Of a wrong key the earliest row counts, whatever the tables say."""
+    """Count the earliest row of a wrong key, whatever the tables say."""
     before = " union all ".join(
         f"select {listed(COUNTED)}, {is_late} as is_late from {name} anti join wrong_keys {BY_KEY} where bronze_batch < {first_batch}"
         for name, is_late in (("readings", "false"), ("late", "true"))
@@ -94,14 +94,14 @@ def _as_evaluated(store: duckdb.DuckDBPyConnection, name: str, first_batch: int)
 
 
 def _wrong_keys(store: duckdb.DuckDBPyConnection) -> Outcome:
-    place = f"'silver.' || place || ' ' || {described(IDENTITY)}"
+    label = f"'silver.' || place || ' ' || {described(IDENTITY)}"
     return discrepancies(
         store,
         "silver.readings",
         0,
         f"select {described(KEY, 'w.')} as row, places as in_table, 'one of bronze_batch ' || earliest as from_bronze,"
         " case times when 0 then 'missing' when 1 then 'not the earliest' else 'more than once' end as what"
-        f" from wrong_keys w left join (select {listed(KEY)}, string_agg({place}, ' and ' order by place) as places"
+        f" from wrong_keys w left join (select {listed(KEY)}, string_agg({label}, ' and ' order by place) as places"
         f"  from kept semi join wrong_keys {BY_KEY} group by all) {BY_KEY}",
     )
 

@@ -107,11 +107,11 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
 
 
-def _plain(of: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(of):
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
         return INSTANT
-    if pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_list_view(of):
-        return pa.list_(_plain(of.value_type))
-    if pa.types.is_string_view(of) or pa.types.is_large_string(of):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
         return pa.string()
-    return pa.binary() if pa.types.is_binary_view(of) or pa.types.is_large_binary(of) else of
+    return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind) else kind
