@@ -175,7 +175,7 @@ check: install ## style, types, and the shape of the tree
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy bronze silver gold expectations orchestration tests
-	$(PY) -m pytest -q tests/test_architecture.py
+	$(PY) -m pytest -q tests/test_architecture.py tests/test_words.py
 
 .venv-others/installed: tests/bench/others/requirements.lock .venv/installed
 	test -x .venv-others/bin/python || $(PYTHON) -m venv .venv-others

@@ -1,1 +1,1 @@
-"""What events come from and where results go."""
+"""Connectors: sources of events and targets of results."""

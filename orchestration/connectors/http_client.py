@@ -33,7 +33,8 @@ class NoAnswerError(TidemarkError):
 
 
 class PostError(TidemarkError):
-    """What an address did, such as "answered 503", instead of accepting a request. It names no part of the address, which may be secret."""
+    """The answer of an address that does not accept a request, such as "answered 503". It names no part of the address, which may be
+    secret."""
 
     def __init__(self, what: str, *, is_final: bool = False) -> None:
         """`is_final`: a repeat of the request is of no use."""
@@ -87,7 +88,7 @@ def post_json(url: str, body: bytes, timeout_seconds: float, token: str | None =
 
 @cache
 def _pool(scheme: str, host: str) -> urllib3.PoolManager:
-    """Of a server, by the proxy that the environment names."""
+    """Return the connections to a server, through the proxy that the environment names."""
     proxy = None if proxy_bypass(host) else getproxies().get(scheme)
     return urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
 
