@@ -10,7 +10,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from orchestration.errors import TidemarkError
+from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage.delta import INSTANT, path_of, rows_of
 from orchestration.storage.generations import active_generation
@@ -106,7 +106,7 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
     snapshot = find_snapshot(lake, snapshot_id, at)
     of_snapshot = [build for build in known if snapshot is not None and build.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
-        raise TidemarkError(_absent(builds(lake), snapshot))
+        raise ConfError(_absent(builds(lake), snapshot))
     return replace(snapshot, versions=snapshot.versions | of_snapshot[-1].versions)
 
 

@@ -6,12 +6,12 @@ it; what they hold beyond it is left out by bronze_batch. A row is written last,
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pyarrow as pa
 
-from orchestration.errors import TidemarkError
+from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage.delta import INSTANT, max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
@@ -24,6 +24,8 @@ SCHEMA = pa.schema(
     ]
 )
 """Grain: one consistent cut. `versions` by table, `closed_until` by gold stream: windows that end there or before are emitted."""
+FIRST_AT, LAST_AT = datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Instants before and after all snapshots. Delta's filter counts nanoseconds, which reach from 1677 to 2262."""
 
 
 def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
@@ -54,14 +56,17 @@ def all_snapshots(lake: Location) -> list[Snapshot]:
 
 
 def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
-    """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
+    """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet.
+
+    ConfError for one that is not there.
+    """
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.
     snapshot = None if wanted is None else _numbered(lake, wanted)
     if at is not None and snapshot is not None and not _is_followed(lake, snapshot):
         snapshot = None
     if snapshot is None and (snapshot_id, at) != (None, None):
-        raise TidemarkError(_absent(lake, snapshot_id, at))
+        raise ConfError(_absent(lake, snapshot_id, at))
     return snapshot
 
 
@@ -93,6 +98,7 @@ def _numbered(lake: Location, snapshot_id: int) -> Snapshot | None:
 def _newest(lake: Location, at: datetime | None) -> int | None:
     path = path_of(lake, TABLE)
     if at is not None:
+        at = min(max(at, FIRST_AT), LAST_AT)
         return max((row["snapshot_id"] for row in rows_of(path, ["snapshot_id"], [("at", "<=", at)])), default=None)
     newest: int | None = max_in_log(path, "snapshot_id")
     return newest

@@ -14,6 +14,7 @@ import click
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.rendering import show, values
 from orchestration.serving.sql.answer import Answer
+from orchestration.serving.sql.refusal import RefusedError
 
 FORMATS = ("table", "csv", "json", "parquet")
 
@@ -88,7 +89,7 @@ def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:
 
 
 def write_parquet(answer: Answer, file: IO[bytes]) -> None:
-    """TidemarkError for a type that Parquet does not have."""
+    """RefusedError for a type that Parquet does not have."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -96,7 +97,7 @@ def write_parquet(answer: Answer, file: IO[bytes]) -> None:
     try:
         pq.write_table(rows, file, compression="zstd")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise TidemarkError(f"parquet cannot hold this answer ({str(error).splitlines()[0]}); cast the column to string.") from None
+        raise RefusedError(f"parquet cannot hold this answer ({str(error).splitlines()[0]}); cast the column to string.") from None
 
 
 class Terminal(io.StringIO):

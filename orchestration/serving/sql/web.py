@@ -104,7 +104,7 @@ async def _body(request: Request) -> dict[str, Any]:
             raise RefusedError(f"a request is at most {MAX_BODY_BYTES:,} bytes long.")
     try:
         body = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RefusedError(f"the body is not JSON: {error}.") from error
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
         raise RefusedError('the body must be an object with a text "query".')
@@ -118,8 +118,8 @@ def _question(body: dict[str, Any]) -> tuple[Question, str]:
     snapshot, at, name = body.get("snapshot"), body.get("at"), body.get("name", uuid.uuid4().hex)
     if snapshot is not None and (type(snapshot) is not int or at is not None):
         raise RefusedError("snapshot must be an integer, and cannot be combined with at.")
-    if not isinstance(name, str) or not 0 < len(name) <= 100:
-        raise RefusedError("name must be a text of at most 100 characters.")
+    if not isinstance(name, str) or not 0 < len(name) <= 100 or not (name.isascii() and name.isprintable()):
+        raise RefusedError("name must be a text of at most 100 printable ASCII characters.")
     try:
         instant = None if at is None else from_iso(at)
     except (TypeError, ValueError) as error:

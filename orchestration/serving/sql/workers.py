@@ -154,7 +154,11 @@ def _answer_all(plant: Plant, limits: Limits, pipe: Connection) -> None:
 
 def _reply(engine: DuckDbEngine, question: Question, accept: str, name: str) -> Encoded | TidemarkError:
     try:
-        return encoded(engine.ask(question), accept, name)
+        answer = engine.ask(question)
+        try:
+            return encoded(answer, accept, name)
+        except (ValueError, OverflowError, NotImplementedError) as error:
+            return RefusedError(f"a value of the answer cannot be sent in this form ({error}); cast its column to varchar.")
     except TidemarkError as error:
         return type(error)(str(error))  # without its cause, which the pipe may not carry
     except Exception:

@@ -13,7 +13,8 @@ from orchestration.cli.app import exit_code
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
-from orchestration.serving.sql.duckdb_guard import CALLED, TABLE_FUNCTIONS
+from orchestration.serving.sql.duckdb_guard import CALLED, TABLE_FUNCTIONS, checked
+from orchestration.serving.sql.refusal import RefusedError
 from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.questions import QUESTIONS
 
@@ -84,9 +85,56 @@ def test_no_change_of_an_attack_comes_through(engine: DuckDbEngine, folder: Path
     assert not tells(answer, query, folder)
 
 
-def test_every_function_of_duckdb_that_is_called_as_a_table_is_known() -> None:
+def duckdb_functions(columns: str, condition: str) -> list[tuple[str, ...]]:
     with duckdb.connect() as connection:
-        kinds = dict(connection.execute("select lower(function_name), min(function_type) from duckdb_functions() group by all").fetchall())
-    called = {name for name, kind in kinds.items() if kind in {"table", "table_macro"}}
+        return connection.execute(f"select distinct {columns} from duckdb_functions() where {condition}").fetchall()
+
+
+def is_refused(query: str) -> bool:
+    """Tell whether a query names what is hidden; it need not be one that DuckDB understands."""
+    with duckdb.connect() as connection:
+        try:
+            checked(connection, query)
+        except RefusedError as error:
+            return "cannot be used here: a query reads the tables" in str(error)
+        except duckdb.Error:
+            pass
+    return False
+
+
+def test_every_function_of_duckdb_that_is_called_as_a_table_is_known() -> None:
+    called = {name for (name,) in duckdb_functions("lower(function_name)", "function_type in ('table', 'table_macro')")}
     assert {name for name in called if name not in TABLE_FUNCTIONS and not CALLED.fullmatch(name)} == set()
     assert len(called) > 100
+
+
+def test_no_macro_that_a_query_may_call_calls_what_a_query_may_not() -> None:
+    macros = duckdb_functions("function_name, function_type, macro_definition", "macro_definition is not null")
+    allowed = [(name, text if kind == "table_macro" else f"select {text}") for name, kind, text in macros if not is_refused(f"{name}()")]
+    assert [name for name, text in allowed if is_refused(text)] == []
+    assert {name for name, kind, _ in macros if kind == "table_macro"} & {name for name, _ in allowed} == set()
+    assert (len(macros) > 100, len(allowed) > 50) == (True, True)
+
+
+STEADY_OR_HARMLESS = {
+    *(
+        "current_connection_id",
+        "current_database",
+        "current_date",
+        "current_query",
+        "current_query_id",
+        "current_schema",
+        "current_schemas",
+    ),
+    *("current_transaction_id", "currval", "error", "gen_random_uuid", "get_current_time", "get_current_timestamp", "in_search_path"),
+    *("nextval", "now", "random", "setseed", "setval", "sleep_ms", "stats", "today", "transaction_timestamp", "txid_current", "uuid"),
+    *("uuidv4", "uuidv7", "vector_type"),
+}
+"""Functions of values that depend on more than their arguments, and show only clock, dice and the query's own empty database."""
+
+
+def test_every_function_of_values_that_depends_on_more_than_its_arguments_is_known() -> None:
+    unsteady = duckdb_functions(
+        "lower(function_name)", "function_type in ('scalar', 'aggregate') and (has_side_effects or stability <> 'CONSISTENT')"
+    )
+    assert {name for (name,) in unsteady if not CALLED.fullmatch(name)} == STEADY_OR_HARMLESS

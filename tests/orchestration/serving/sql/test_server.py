@@ -6,11 +6,8 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +26,9 @@ from orchestration.serving.sql.workers import LOST
 from tests.bench.factory import TIDEMARK
 from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.bombs import ENDLESS, MEMORY_BOMBS
+from tests.orchestration.serving.sql.query_server import REPOSITORY, Server, served
 from tests.waiting import PATIENCE_SECONDS, until
 
-REPOSITORY = Path(__file__).parents[4]
 OTHER_TOKEN = "a-token-of-another-user"
 HASTY = """
 import sys
@@ -45,58 +42,6 @@ if __name__ == "__main__":
     server.serve(Place(Location(Path(sys.argv[1])), {"kitchen": "kitchen"}, {}, dict), 0, {"a-token-of-someone": "someone"}, print)
 """
 """A server that gives a query three seconds."""
-
-
-@dataclass(frozen=True)
-class Server:
-    process: "subprocess.Popen[bytes]"
-    folder: Path
-    url: str
-    token: str
-
-    def post(self, body: Any, accept: str = "application/json", token: str | None = None, **more: str) -> requests.Response:
-        headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept, **more}
-        return requests.post(f"{self.url}/sql", data=json.dumps(body), headers=headers, timeout=PATIENCE_SECONDS)
-
-    def rows(self, query: str) -> Any:
-        response = self.post({"query": query})
-        assert response.status_code == 200, response.text
-        return response.json()["rows"]
-
-    def cancel(self, name: str, token: str | None = None) -> int:
-        """The status of the answer."""
-        headers = {"Authorization": f"Bearer {token or self.token}"}
-        return requests.delete(f"{self.url}/sql/{name}", headers=headers, timeout=PATIENCE_SECONDS).status_code
-
-    def active(self) -> int:
-        """How many questions have come and are not answered."""
-        return int(requests.get(f"{self.url}/health", timeout=PATIENCE_SECONDS).json()["active"])
-
-    def workers(self) -> list[int]:
-        """Ids of the processes that answer: their parent is the one that makes them, whose parent is the server."""
-        makers = [child for child in children(self.process.pid) if children(child)]
-        return [worker for maker in makers for worker in children(maker)]
-
-
-def children(process: int) -> list[int]:
-    return [int(child) for file in Path(f"/proc/{process}/task").glob("*/children") for child in file.read_text().split()]
-
-
-@contextmanager
-def served(folder: Path, command: Sequence[str]) -> Iterator[Server]:
-    """A server over the lake in a folder."""
-    state = {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(REPOSITORY)}
-    with (folder / "server.log").open("wb") as log, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", state["XDG_STATE_HOME"])
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | state, cwd=folder)
-        try:
-            until(lambda: address_of(Location(folder / "lake")) is not None or process.poll() is not None)
-            address = address_of(Location(folder / "lake"))
-            assert address is not None, (folder / "server.log").read_text()
-            yield Server(process, folder, f"http://127.0.0.1:{address.port}", address.token)
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +103,23 @@ def test_types_that_arrow_has_not_are_texts_in_every_format(server: Server) -> N
     [
         ({"query": "select 1", "snapshot": "x"}, 400, "snapshot must be an integer"),
         ({"query": "select 1", "at": "soon"}, 400, "at must be an instant such as"),
-        ({"query": "select 1", "snapshot": 99}, 500, "there is no snapshot 99"),
+        ({"query": "select 1", "snapshot": 99}, 400, "there is no snapshot 99"),
+        ({"query": "select 1", "snapshot": 10**30}, 400, "there is no snapshot 1000"),
+        ({"query": "select 1", "at": "1900-01-01"}, 400, "there is no snapshot at 1900-01-01"),
+        ({"query": "select 1", "at": "0001-01-01T00:00:00+23:59"}, 400, "there is no snapshot at 0001-01-01"),
+        ({"query": "select 1", "at": []}, 400, "at must be an instant such as"),
+        ({"query": "select * from marts.hourly", "snapshot": 1}, 400, "snapshot 1 does not have all marts"),
+        ({"query": "select 1", "name": "a\nb"}, 400, "printable ASCII"),
+        ({"query": "select 1", "name": "\u65e5"}, 400, "printable ASCII"),
+        ({"query": "select 1", "name": "\ud800"}, 400, "printable ASCII"),
+        ({"query": "select * from test_all_types()"}, 400, "cast its column to varchar"),
+        ({"query": "select 'x'::int"}, 400, "Could not convert string 'x' to INT32"),
+        ({"query": "select 128::tinyint"}, 400, "can't be cast"),
+        ({"query": "select date '9999-12-31' + 'x'"}, 400, "LINE 1"),
+        ({"query": "select $1"}, 400, "parameter"),
+        ({"query": "select nope(1)"}, 400, "nope"),
+        ({"query": "select * from summary('x')"}, 400, "summary"),
+        ({"query": "select value::nope from silver.readings"}, 400, "nope"),
         ({"query": 1}, 400, 'must be an object with a text "query"'),
         ([], 400, 'must be an object with a text "query"'),
         ({"query": "select 1", "path": "/etc"}, 400, "unknown fields: path"),
@@ -170,6 +131,21 @@ def test_the_error_of_a_wrong_request_says_what_is_wrong(server: Server, body: A
     response = server.post(body)
     assert response.status_code == status
     assert message in response.json()["error"]
+
+
+def test_a_query_for_the_end_of_time_is_over_the_newest_snapshot(server: Server) -> None:
+    assert server.post({"query": "select 1", "at": "9999-12-31"}).json()["snapshot"]["snapshot_id"] == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"query":' + b"[" * 100_000, b"NaN", b"1" * 5000])
+def test_a_body_that_is_no_json_is_a_wrong_request(body: bytes, server: Server) -> None:
+    answer = requests.post(f"{server.url}/sql", data=body, headers={"Authorization": f"Bearer {server.token}"}, timeout=PATIENCE_SECONDS)
+    assert (answer.status_code, set(answer.json())) == (400, {"error"})
+
+
+def test_an_answer_that_parquet_does_not_hold_is_a_wrong_request(server: Server) -> None:
+    answer = server.post({"query": "select 1::union(a int, b varchar)"}, "application/vnd.apache.parquet")
+    assert (answer.status_code, "cast the column" in answer.json()["error"]) == (400, True)
 
 
 def test_without_its_token_nothing_is_answered(server: Server) -> None:
