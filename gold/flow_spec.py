@@ -1,18 +1,46 @@
-"""What a user declares about flows beside windows: frozen, free of Spark, made by orchestration.conf from YAML.
+"""Flows of flows.yml: sessions, joins, states of devices, and measures that need what came before. Frozen, free of Spark.
 
 Durations are in seconds. Predicates are SQL over a reading; who reads rows evaluates them, and hands them to the layer as columns.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import (
+    CONFIG,
+    EntryName,
+    GroupName,
+    MetricName,
+    Number,
+    OrAbsent,
+    Predicate,
+    Problem,
+    Seconds,
+    Setting,
+    Text,
+    Whole,
+)
+from expectations.wording import hint, quoted
+from gold.schema import TABLE_OF_FLOW
+
+Condition = Annotated[Predicate, Field(examples=["value > 100"])]
+Every = Annotated[Seconds, Field(ge=1, examples=[600])]
+AnyMetric = Annotated[OrAbsent[MetricName], Field(default=None, description="A metric of metrics.yml. Absent: readings of any.")]
+Longest = Annotated[Whole, Field(ge=-604_800, le=604_800)]
+"""Both sides of a join are kept for so long."""
 
 
 @dataclass(frozen=True)
-class Sessions:
-    """Activity of a device: readings that follow each other within less than the gap. `metric` None: readings of any."""
+class Sessions(Setting):
+    """Sessions: stretches of activity of one device, in gold.sessions."""
 
-    gap_seconds: int
-    metric: str | None = None
+    gap_seconds: Every
+    """A session ends when no reading came for this long."""
+    metric: AnyMetric = None
 
 
 class Join(StrEnum):
@@ -24,129 +52,190 @@ class Join(StrEnum):
 
 
 class By(StrEnum):
-    """What two readings of a pair have in common."""
+    """A property that two readings of a pair have in common."""
 
     DEVICE = "device"
     ZONE = "zone"
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """A reading of `left` and each of `right` that is from `from_seconds` to `until_seconds` after it, both included.
+class Pairs(Setting):
+    """Readings of two metrics that belong together, in gold.pairs."""
 
-    `left_when`, `right_when`: predicates that readings of each side have to meet; None for all.
-    """
+    left: MetricName = Field(examples=["command"])
+    """A metric of metrics.yml."""
+    right: MetricName = Field(examples=["acknowledgement"])
+    """A metric of metrics.yml; it may be the same."""
+    until_seconds: Longest = Field(examples=[30])
+    """The right reading comes at most this long after the left one. Negative: before it."""
+    from_seconds: Longest = 0
+    """And at least this long after it. Negative: it may come before it."""
+    by: By = Field(default=By.DEVICE, description="What both readings have in common.")
+    join: Join = Field(
+        default=Join.INNER,
+        validation_alias="keep",
+        description="`left`: also left readings that find no partner, once their time has passed; `full`: also such right readings.",
+    )
+    left_when: OrAbsent[Condition] = None
+    """A condition that left readings have to meet: SQL over a reading, as in rules.yml."""
+    right_when: OrAbsent[Condition] = None
+    """The same for right readings."""
 
-    left: str
-    right: str
-    until_seconds: int
-    from_seconds: int = 0
-    by: By = By.DEVICE
-    join: Join = Join.INNER
-    left_when: str | None = None
-    right_when: str | None = None
-
-
-@dataclass(frozen=True)
-class Transition:
-    """From one state to another: at a reading that meets `when`, or when `after_seconds` have passed in the state; one of them is set."""
-
-    source: str
-    target: str
-    when: str | None = None
-    after_seconds: int | None = None
-
-
-@dataclass(frozen=True)
-class StateMachine:
-    """The state of a device, which is `initial` until a transition fits a reading of the metric. Of several the first that fits."""
-
-    metric: str
-    initial: str
-    transitions: tuple[Transition, ...]
+    def problems(self) -> Iterator[Problem]:
+        if self.from_seconds > self.until_seconds:
+            text = f"is {self.from_seconds}, behind until_seconds ({self.until_seconds}): no reading is in between; swap them"
+            yield Problem(("from_seconds",), text)
 
 
 @dataclass(frozen=True)
-class Silence:
-    """A device is silent when no reading came for longer than `after_seconds`, and heard at its next one. `metric` None: of any."""
+class Transition(Setting):
+    """One way from a state to another: at a reading, or by time."""
 
-    after_seconds: int
-    metric: str | None = None
+    one_of: ClassVar[tuple[str, ...]] = ("when", "after_seconds")
 
+    source: Text = Field(validation_alias="from", examples=["idle"])
+    """The state before."""
+    target: Text = Field(validation_alias="to", examples=["heating"])
+    """The state after."""
+    when: OrAbsent[Condition] = None
+    """At a reading of which this is true: SQL over a reading, as in rules.yml."""
+    after_seconds: OrAbsent[Every] = None
+    """When the state has lasted so long."""
 
-@dataclass(frozen=True)
-class Distance:
-    """Metres that a device moved, by windows. Positions are readings of two metrics, in degrees, at the same instant."""
-
-    latitude: str
-    longitude: str
-    every_seconds: int
-
-
-@dataclass(frozen=True)
-class DutyCycle:
-    """Share of the known time in which `when` was true, by windows. A reading holds until the next one, and at most `hold_seconds`."""
-
-    metric: str
-    when: str
-    every_seconds: int
-    hold_seconds: int
+    def problems(self) -> Iterator[Problem]:
+        if self.after_seconds and self.source == self.target:
+            yield Problem(("to",), "is the state itself, which it would reach again and again; name another")
 
 
 @dataclass(frozen=True)
-class Counter:
-    """What a counter rose by, by windows. `wraps_at`: behind it the counter begins at 0 again; None where it never does."""
+class StateMachine(Setting):
+    """The state of each device by a table of transitions, in gold.states: one row a change."""
 
-    metric: str
-    every_seconds: int
-    wraps_at: float | None = None
+    metric: MetricName = Field(examples=["power"])
+    """A metric of metrics.yml."""
+    initial: Text = Field(examples=["idle"])
+    """The state of a device at its first reading."""
+    transitions: tuple[Transition, ...] = Field(
+        min_length=1, max_length=100, examples=[[{"from": "idle", "to": "heating", "when": "value > 100"}]]
+    )
+    """Ways from state to state. The first one that fits counts."""
+
+    def problems(self) -> Iterator[Problem]:
+        """A transition from a state that no device is ever in is a spelling mistake."""
+        reached = {self.initial, *(transition.target for transition in self.transitions)}
+        for number, transition in enumerate(self.transitions):
+            if (state := transition.source) not in reached:
+                remedy = hint(state, reached, "reached are " + ", ".join(sorted(reached)))
+                yield Problem(("transitions", number, "from"), f"is {quoted(state)}, a state that nothing leads to; {remedy}")
+
+
+@dataclass(frozen=True)
+class Silence(Setting):
+    """When devices fall silent and are heard again, in gold.states."""
+
+    after_seconds: Every
+    """A device is silent when no reading came for longer than this."""
+    metric: AnyMetric = None
+
+
+@dataclass(frozen=True)
+class Distance(Setting):
+    """Metres that a device moved, and its greatest speed, in gold.measures: one row a device and window."""
+
+    latitude: MetricName = Field(examples=["latitude"])
+    """In degrees. It and the longitude are of one instant."""
+    longitude: MetricName = Field(examples=["longitude"])
+    """In degrees."""
+    every_seconds: Every = Field(examples=[600])
+    """Length of a window."""
+
+
+@dataclass(frozen=True)
+class DutyCycle(Setting):
+    """Share of time in which something was on, in gold.measures: one row a device and window."""
+
+    metric: MetricName = Field(examples=["power"])
+    """A metric of metrics.yml."""
+    when: Condition = Field(examples=["value > 100"])
+    """On, where this is true: SQL over a reading, as in rules.yml."""
+    every_seconds: Every = Field(examples=[600])
+    """Length of a window."""
+    hold_seconds: Seconds = Field(default=3600, ge=1)
+    """A reading holds until the next one, and at most so long; what is behind is unknown and counts neither way."""
+
+
+@dataclass(frozen=True)
+class Counter(Setting):
+    """The rise of a counter, in gold.measures: one row a device and window, with glitches, wraps and resets."""
+
+    metric: MetricName = Field(examples=["energy"])
+    """A metric of metrics.yml."""
+    every_seconds: Every = Field(examples=[600])
+    """Length of a window."""
+    wraps_at: OrAbsent[Number] = Field(default=None, gt=0, examples=[4294967296])
+    """Behind its greatest value the counter begins at 0 again. Absent: it never does, and each fall is a reset."""
 
 
 Kind = Sessions | Pairs | StateMachine | Silence | Distance | DutyCycle | Counter
-TABLES: dict[str, tuple[type[Kind], str]] = {
-    "sessions": (Sessions, "sessions"),
-    "join": (Pairs, "pairs"),
-    "states": (StateMachine, "states"),
-    "silence": (Silence, "states"),
-    "distance": (Distance, "measures"),
-    "duty_cycle": (DutyCycle, "measures"),
-    "counter": (Counter, "measures"),
-}
-"""By their keys in flows.yml: kinds, and the table of FLOW_KINDS that each writes."""
 
 
-@dataclass(frozen=True)
-class FlowSpec:
-    """`group` None: all devices."""
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1}))
+class FlowSpec(Setting):
+    """One flow. It has one kind."""
 
-    name: str
-    of: Kind
-    group: str | None = None
+    one_of: ClassVar[tuple[str, ...]] = tuple(TABLE_OF_FLOW)
+
+    name: EntryName
+    group: OrAbsent[GroupName] = None
+    """Only readings of devices of this group. Absent: all."""
+    sessions: OrAbsent[Sessions] = Field(default=None, examples=[{"metric": "power", "gap_seconds": 300}])
+    """Stretches of activity."""
+    join: OrAbsent[Pairs] = Field(default=None, examples=[{"left": "command", "right": "acknowledgement", "until_seconds": 30}])
+    """Readings that belong together."""
+    states: OrAbsent[StateMachine] = Field(
+        default=None,
+        examples=[{"metric": "power", "initial": "idle", "transitions": [{"from": "idle", "to": "heating", "when": "value > 100"}]}],
+    )
+    """A state machine."""
+    silence: OrAbsent[Silence] = Field(default=None, examples=[{"after_seconds": 60}])
+    """Devices that fall silent."""
+    distance: OrAbsent[Distance] = Field(default=None, examples=[{"latitude": "latitude", "longitude": "longitude", "every_seconds": 600}])
+    """Ways that devices make."""
+    duty_cycle: OrAbsent[DutyCycle] = Field(default=None, examples=[{"metric": "power", "when": "value > 100", "every_seconds": 3600}])
+    """Share of time."""
+    counter: OrAbsent[Counter] = Field(default=None, examples=[{"metric": "energy", "every_seconds": 3600}])
+    """Rise of a counter."""
+
+    @property
+    def kind(self) -> Kind:
+        """The one that is set."""
+        kind: Kind = getattr(self, self.chosen[0])
+        return kind
 
     @property
     def table(self) -> str:
         """The name of FLOW_KINDS."""
-        return next(table for kind, table in TABLES.values() if isinstance(self.of, kind))
+        return TABLE_OF_FLOW[self.chosen[0]]
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those whose readings it takes; empty for all."""
-        match self.of:
+        """Metrics whose readings it takes; empty for all."""
+        match self.kind:
             case Pairs(left=left, right=right):
                 return tuple(dict.fromkeys((left, right)))
             case Distance(latitude=latitude, longitude=longitude):
                 return latitude, longitude
-            case _:
-                return () if self.of.metric is None else (self.of.metric,)
+            case kind:
+                return () if kind.metric is None else (kind.metric,)
 
     @property
     def predicates(self) -> tuple[str, ...]:
         """SQL over a reading, in the order of the columns `fits_0`, `fits_1` and so on; true where a side of a pair has none."""
-        match self.of:
+        match self.kind:
             case Pairs(left_when=left, right_when=right):
                 return left or "true", right or "true"
             case StateMachine(transitions=transitions):
-                return tuple(of.when or "false" for of in transitions)
+                return tuple(transition.when or "false" for transition in transitions)
             case DutyCycle(when=when):
                 return (when,)
             case _:

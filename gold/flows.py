@@ -30,7 +30,7 @@ WAYS: dict[type[Kind], _Way] = {
 
 def nothing_carried(flow: FlowSpec) -> pa.Table:
     """Before the first slice."""
-    return (WAYS[type(flow.of)].carried or readings_of(flow)).empty_table()
+    return (WAYS[type(flow.kind)].carried or readings_of(flow)).empty_table()
 
 
 def readings_of(flow: FlowSpec) -> pa.Schema:
@@ -40,6 +40,6 @@ def readings_of(flow: FlowSpec) -> pa.Schema:
 
 def step(flow: FlowSpec, this: Slice) -> Stepped:
     """Rows that are certain at the end of the slice, with `flow` as their first column, and what the next slice needs."""
-    stepped = WAYS[type(flow.of)].step(flow.of, this)
+    stepped = WAYS[type(flow.kind)].step(flow.kind, this)
     named = stepped.rows.add_column(0, "flow", pa.array([flow.name] * len(stepped.rows), pa.string()))
     return Stepped(named, stepped.carried)

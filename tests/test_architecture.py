@@ -16,7 +16,7 @@ ROOMS = (*LAYERS, "expectations", "orchestration")
 MAY_IMPORT = {
     "bronze": {"bronze"},
     "silver": {"silver", "bronze", "expectations"},
-    "gold": {"gold", "silver", "bronze"},
+    "gold": {"gold", "silver", "bronze", "expectations"},
     "expectations": {"expectations"},
     "orchestration": {*ROOMS},
     "conf": set(),

@@ -77,7 +77,7 @@ def schema(obj: dict[str, Any], name: str) -> None:
 
 
 def _conf(obj: dict[str, Any], name: str) -> "Conf":
-    from orchestration.conf.diagnostic import hint
+    from expectations.wording import hint
     from orchestration.conf.load import load
 
     conf = load(obj["conf"])

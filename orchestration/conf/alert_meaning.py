@@ -6,12 +6,12 @@ from string import Formatter
 
 import duckdb
 
+from expectations.settings import Step
+from expectations.wording import hint, quoted
 from gold.alert_spec import SUMMARY_NAMES
 from gold.signals import FAST_FIELDS, fields
 from orchestration.conf.alert_settings import AlertSettings
 from orchestration.conf.build import signal_of
-from orchestration.conf.diagnostic import hint, quoted
-from orchestration.conf.document import Step
 from orchestration.conf.names import Declared
 from orchestration.conf.plant_settings import GroupSettings
 from orchestration.conf.source_meaning import check_zone

@@ -5,9 +5,21 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from expectations.settings import (
+    GroupName,
+    Identifier,
+    MetricName,
+    Number,
+    OrAbsent,
+    Predicate,
+    Seconds,
+    Setting,
+    Text,
+    UniqueSome,
+    Whole,
+    of_pattern,
+)
 from orchestration.conf.channel_settings import ChannelSettings
-from orchestration.conf.plant_settings import GroupName, MetricName, Predicate
-from orchestration.conf.values import Identifier, Number, OrAbsent, Seconds, Setting, Text, UniqueSome, Whole, of_pattern
 
 Minute = Annotated[str, of_pattern("^([01][0-9]|2[0-3]):[0-5][0-9]$", "write hours and minutes in quotes, such as '06:00'", None)]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]

@@ -1,15 +1,14 @@
 """Checked settings to the dataclasses of the layers. Nothing here can fail on settings that passed the checks."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from expectations.rule import Rule
 from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, NoticePolicy, Signal
-from gold.flow_spec import TABLES, By, FlowSpec, Join, Kind, Pairs, StateMachine, Transition
 from gold.spec import Group, Vector
 from orchestration.conf.alert_settings import WEEK, AlertSettings, HoursSettings
 from orchestration.conf.files import Settings
-from orchestration.conf.flow_settings import FlowSettings
 from orchestration.conf.membership import Membership
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
@@ -41,7 +40,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         },
         groups=of_groups,
         rules=tuple(Rule(name, rule.holds.strip()) for name, rule in (settings.rules.rules or {}).items()),
-        flows={name: FlowSpec(name, _kind(flow), flow.group) for name, flow in (settings.flows.flows or {}).items()},
+        flows=settings.flows.flows or {},
         maintenance=pipeline.maintenance,
         quality=pipeline.quality,
         dbt_project=pipeline.dbt.project,
@@ -73,7 +72,7 @@ def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
 
 
 def _transport(source: SourceSettings, client_id: str) -> Transport:
-    return source.mqtt.changed(client_id=source.mqtt.client_id or client_id) if source.mqtt else source.transport
+    return replace(source.mqtt, client_id=source.mqtt.client_id or client_id) if source.mqtt else source.transport
 
 
 def _metric(name: str, metric: MetricSettings) -> Metric:
@@ -87,16 +86,6 @@ def _group(name: str, group: GroupSettings, policy: Policy) -> Group:
     lateness = policy.lateness_seconds if group.lateness_seconds is None else group.lateness_seconds
     vector = group.vector and Vector(**vars(group.vector) | {"features": group.vector.features or group.metrics})
     return Group(name=name, **vars(group) | {"lateness_seconds": lateness, "stream": group.stream or name, "vector": vector})
-
-
-def _kind(flow: FlowSettings) -> Kind:
-    if flow.join:
-        same = {key: value for key, value in vars(flow.join).items() if key != "keep"}
-        return Pairs(**same | {"by": By(flow.join.by), "join": Join(flow.join.keep)})
-    if flow.states:
-        return StateMachine(**vars(flow.states) | {"transitions": tuple(Transition(**vars(of)) for of in flow.states.transitions)})
-    (name,) = flow.chosen
-    return TABLES[name][0](**vars(getattr(flow, name)))
 
 
 def _alert(name: str, alert: AlertSettings, groups: Mapping[str, Group]) -> Alert:

@@ -5,9 +5,9 @@ from typing import ClassVar
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from expectations.settings import CONFIG, Key, OrAbsent, Setting, Text
 from orchestration.conf.secrets import Option, Secret, Url
 from orchestration.conf.sink_settings import TopicName
-from orchestration.conf.values import CONFIG, Key, OrAbsent, Setting, Text
 
 
 @dataclass(frozen=True)

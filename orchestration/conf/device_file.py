@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from expectations.wording import quoted
 from gold.spec import Group
-from orchestration.conf.diagnostic import Diagnostic, quoted
+from orchestration.conf.diagnostic import Diagnostic
 from orchestration.conf.group_meaning import check_devices
 from orchestration.conf.membership import Membership
 from orchestration.conf.model import Device

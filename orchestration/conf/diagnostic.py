@@ -1,12 +1,6 @@
 """A mistake in conf: one line for people, with file, line, setting, value and a hint."""
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
-
-MAX_COMPARED = 2_000
-"""Names that a misspelt one is compared with; comparing takes about 10 us each, and there may be many devices."""
 
 
 @dataclass(frozen=True, order=True)
@@ -25,25 +19,6 @@ class Diagnostic:
 def printable(text: str) -> str:
     """One line without control characters: what a conf says may come from anywhere, and ends on a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def quoted(value: object) -> str:
-    """A value as part of a sentence: texts in quotes; long ones are cut."""
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(whole)
-    short = text if len(text) <= 60 else f"{text[:57]}..."
-    return f"'{short}'" if isinstance(value, str) else short
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that `name` was probably meant to be."""
-    return next(iter(difflib.get_close_matches(name[:100], list(islice(names, MAX_COMPARED)), n=1, cutoff=0.6)), None)
-
-
-def hint(name: str, names: Iterable[str], otherwise: str) -> str:
-    """The nearest of `names`, else another hint."""
-    meant = nearest(name, names)
-    return f"did you mean '{meant}'?" if meant else otherwise
 
 
 def counted(number: int, noun: str) -> str:

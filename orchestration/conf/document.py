@@ -14,7 +14,9 @@ from typing import Any
 
 import yaml
 
-from orchestration.conf.diagnostic import Diagnostic, quoted
+from expectations.settings import Step
+from expectations.wording import quoted
+from orchestration.conf.diagnostic import Diagnostic
 
 MAX_DEPTH = 20
 """The C loader has no bound of its own: 100,000 brackets would end the process."""
@@ -34,8 +36,6 @@ SCALARS = {
 KIND = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in SCALARS.items()))
 PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ABSENT, _BEGUN = object(), object()
-Step = str | int
-"""A key of a mapping, or a place in a list."""
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,29 @@
 """The files of a conf folder and the settings that each declares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass as plain_dataclass
 from typing import get_type_hints
 
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import Identifier, Named, Setting
+from gold.flow_spec import FlowSpec
 from orchestration.conf.alert_settings import AlertsFile
-from orchestration.conf.flow_settings import FlowsFile
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import DevicesFile, GroupsFile, MetricsFile, RulesFile
 from orchestration.conf.source_settings import SourcesFile
 from orchestration.conf.suite_settings import SuiteFile
-from orchestration.conf.values import Setting
 
 
 @dataclass(frozen=True)
+class FlowsFile(Setting):
+    """Questions that need more than a window. There may be no such file."""
+
+    flows: Named[dict[Identifier, FlowSpec] | None] = Field(examples=[{"baking": {"sessions": {"metric": "power", "gap_seconds": 300}}}])
+    """Flows by name; each is shown as `gold.<flow>`."""
+
+
+@plain_dataclass(frozen=True)
 class Settings:
     """The files of one conf folder, without mistakes."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from orchestration.conf.diagnostic import hint, quoted
+from expectations.wording import hint, quoted
 from orchestration.conf.membership import Membership
 from orchestration.conf.names import Declared
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, VectorSettings

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from orchestration.conf.diagnostic import hint
-from orchestration.conf.document import Step
+from expectations.settings import Step
+from expectations.wording import hint
 from orchestration.conf.secrets import REFERENCE
 from orchestration.conf.structure import Finding
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from expectations.settings import Step
+from expectations.wording import quoted
 from orchestration.conf.alert_meaning import check_alerts
 from orchestration.conf.channel_meaning import check_channels
-from orchestration.conf.diagnostic import quoted
-from orchestration.conf.document import Step
 from orchestration.conf.flow_meaning import check_flows
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
@@ -28,6 +28,7 @@ from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.spark_options import check_settings
 from orchestration.conf.structure import Finding
+from orchestration.conf.walk import walk
 from silver.spec import UNASSIGNED_GROUP, Aggregation, Unknown
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
@@ -58,6 +59,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from check_alerts(sound.get("alerts") or {}, sound.get("groups") or {}, declared)
     yield from check_channels(sound.get("channels", {}), sound.get("alerts") or {}, declared)
     yield from _check_paths(folder, sound)
+    yield from walk(sound, declared)
 
 
 def is_loopback(host: str) -> bool:

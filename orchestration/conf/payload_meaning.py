@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from orchestration.conf.diagnostic import quoted
-from orchestration.conf.document import Step
+from expectations.settings import Step
+from expectations.wording import quoted
 from orchestration.conf.payload_schemas import Member, SchemaError, found, members_of, schemas_of
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from orchestration.conf.diagnostic import hint, quoted
+from expectations.wording import hint, quoted
 from silver.spec import DECLARED
 
 

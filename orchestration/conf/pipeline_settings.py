@@ -10,27 +10,14 @@ from cronsim import CronSim, CronSimError
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.diagnostic import quoted
+from expectations.settings import Identifier, Number, OrAbsent, PlainText, Seconds, Setting, Text, Unique, Whole, of_pattern
+from expectations.wording import quoted
 from orchestration.conf.place import absolute
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Port
-from orchestration.conf.values import (
-    AbsolutePath,
-    Identifier,
-    Instant,
-    Number,
-    OfText,
-    OrAbsent,
-    PlainText,
-    Seconds,
-    Setting,
-    Text,
-    Unique,
-    Whole,
-    of_pattern,
-)
+from orchestration.conf.values import AbsolutePath, Instant, OfText
 from silver.spec import Unknown
 
 _UNKNOWN = (

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gold.flow_spec import TABLES
 from orchestration.location import Location
-from silver.spec import Metric
+
+if TYPE_CHECKING:
+    from silver.spec import Metric
 
 
 def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
@@ -36,7 +37,7 @@ def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
 class GroupWindows:
     """What windows of a group are made of. `keeps_late_aside`: late rows do not count in them."""
 
-    metrics: tuple[Metric, ...]
+    metrics: "tuple[Metric, ...]"
     keeps_late_aside: bool
 
 
@@ -64,10 +65,16 @@ def place_of(folder: Path, load: Callable[[], Mapping[str, GroupWindows]] = dict
         pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
         streams = {name: group.get("stream") or name for name, group in groups["groups"].items()}
         flows = _read(file)["flows"] if (file := folder / "flows.yml").exists() else None
-        tables = {name: TABLES[(flow.keys() & TABLES.keys()).pop()][1] for name, flow in (flows or {}).items()}
+        tables = {name: _table_of(flow) for name, flow in (flows or {}).items()}
         return Place(Location(absolute(folder, pipeline["lake"])), streams, tables, load)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
         return None
+
+
+def _table_of(flow: Mapping[str, Any]) -> str:
+    from gold.schema import TABLE_OF_FLOW  # takes a while
+
+    return TABLE_OF_FLOW[(flow.keys() & TABLE_OF_FLOW.keys()).pop()]
 
 
 def _read(file: Path) -> Any:

@@ -5,26 +5,25 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from gold.spec import Late
-from orchestration.conf.values import (
+from expectations.settings import (
     CONFIG,
+    GroupName,
     Identifier,
     Key,
+    MetricName,
     Number,
     OrAbsent,
+    Predicate,
     Seconds,
     Setting,
     Text,
     Unique,
     UniqueSome,
-    of_pattern,
 )
+from gold.spec import Late
 from silver.spec import Aggregation
 
-MetricName = Annotated[Text, Field(description="A metric of metrics.yml.", examples=["temperature"])]
 FeatureName = Annotated[Text, Field(description="A metric, or device.metric.", examples=["temperature"])]
-GroupName = Annotated[Identifier, Field(description="A group of groups.yml.", examples=["kitchen"])]
-Predicate = Annotated[str, of_pattern(r"\S", "write a SQL predicate", 10_000, 1)]
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1}))

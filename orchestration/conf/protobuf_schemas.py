@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from protoc import PROTOC_EXE, PROTOC_INCLUDE_DIR  # type: ignore[import-untyped]
 
-from orchestration.conf.diagnostic import hint, quoted
+from expectations.wording import hint, quoted
 from orchestration.conf.payload_schemas import Member, SchemaError
 
 TIMESTAMP = "google.protobuf.Timestamp"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from orchestration.conf.diagnostic import hint, quoted
+from expectations.wording import hint, quoted
 from orchestration.conf.names import Declared
 from orchestration.conf.pipeline_settings import GateMode, Quality
 from orchestration.conf.structure import Finding

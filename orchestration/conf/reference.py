@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
+from expectations.settings import PLAIN
 from orchestration.conf.document import SCALARS, TAG
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
-from orchestration.conf.values import PLAIN
 
 MAX_WHOLE = 2_147_483_647
 """As a bound it says nothing to people."""

@@ -4,7 +4,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from orchestration.conf.diagnostic import Diagnostic, hint, printable, quoted
+from expectations.wording import hint, quoted
+from orchestration.conf.diagnostic import Diagnostic, printable
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.errors import ConfError
 

@@ -6,7 +6,8 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from orchestration.conf.values import AbsolutePath, Key, OrAbsent, Setting, UniqueSome
+from expectations.settings import Key, OrAbsent, Setting, UniqueSome
+from orchestration.conf.values import AbsolutePath
 
 
 def _named_as_columns(written: Any) -> Any:

@@ -6,7 +6,7 @@ import duckdb
 from sqlglot import exp
 
 from expectations.translation import parsed, to_duckdb, without_failures
-from orchestration.conf.diagnostic import hint, quoted
+from expectations.wording import hint, quoted
 from orchestration.conf.plant_settings import RuleSettings
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding

@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
+from expectations.settings import PLAIN, PlainText
 from orchestration.conf.place import absolute
-from orchestration.conf.values import PLAIN, OfText, PlainText
+from orchestration.conf.values import OfText
 from orchestration.errors import TidemarkError
 
 REFERENCE = r"^\$\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^{}\x00-\x1f]+)\}$"

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from orchestration.conf.diagnostic import hint, quoted
-from orchestration.conf.document import Step
+from expectations.settings import Step
+from expectations.wording import hint, quoted
 from orchestration.conf.kafka_options import OF_SINK, check_options
 from orchestration.conf.names import Declared
 from orchestration.conf.sink_settings import SinkSettings, TopicSettings

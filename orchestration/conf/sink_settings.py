@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from expectations.settings import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
 from orchestration.conf.secrets import Endpoint, Option, Secret, Url
 from orchestration.conf.transport_settings import RegistrySettings
-from orchestration.conf.values import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, WrittenPath, of_pattern
+from orchestration.conf.values import WrittenPath
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]

@@ -4,8 +4,8 @@ import re
 import zoneinfo
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestration.conf.diagnostic import hint, quoted
-from orchestration.conf.document import Step
+from expectations.settings import Step
+from expectations.wording import hint, quoted
 from orchestration.conf.names import Declared, is_json_path
 from orchestration.conf.payload_meaning import check_payload_schema
 from orchestration.conf.source_settings import SourceSettings, TimeSettings

@@ -8,7 +8,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from orchestration.conf.diagnostic import quoted
+from expectations.settings import CONFIG, Flag, Identifier, Key, Number, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
+from expectations.wording import quoted
 from orchestration.conf.text_encoding import Encoding
 from orchestration.conf.transport_settings import (
     DeltaSettings,
@@ -22,23 +23,7 @@ from orchestration.conf.transport_settings import (
     TcpSettings,
     Transport,
 )
-from orchestration.conf.values import (
-    CONFIG,
-    AbsolutePath,
-    Flag,
-    Identifier,
-    Key,
-    Number,
-    OfText,
-    OrAbsent,
-    PlainText,
-    Setting,
-    Text,
-    UniqueSome,
-    Whole,
-    expression,
-    of_pattern,
-)
+from orchestration.conf.values import AbsolutePath, OfText, expression
 from silver.spec import ELEMENT
 
 _PATH = "Dotted path of a field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."

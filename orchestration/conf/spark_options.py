@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from orchestration.conf.document import Step
+from expectations.settings import Step
 from orchestration.conf.structure import Finding
 
 CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestration.conf.diagnostic import hint, nearest, quoted
-from orchestration.conf.document import Step
+from expectations.settings import NAME, Step
+from expectations.wording import hint, nearest, quoted
 from orchestration.conf.files import ENTRIES, MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
 
@@ -106,12 +106,13 @@ def _node(name: str, path: Sequence[Step]) -> Node:
 
 def _findings(name: str, error: Any) -> Iterator[Finding]:
     path, kind = tuple(error["loc"]), error["type"]
+    written = error["input"].keys() - {NAME} if isinstance(error["input"], dict) else error["input"]
     if kind == "unexpected_keyword_argument":
         names = _node(name, path[:-1])["properties"]
         yield Finding(path, f"{where(path)} is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}")
     elif kind == "missing":
         node, key = _node(name, path[:-1]), path[-1]
-        if not nearest(key, set(error["input"]) - set(node["properties"])):  # a misspelt key is a finding of its own
+        if not nearest(key, set(written) - set(node["properties"])):  # a misspelt key is a finding of its own
             example = _example(_node(name, path), name)
             yield Finding(path[:-1], f"{where(path)} is missing; add for example `{key}: {example}`")
     elif kind == "twice":
@@ -122,7 +123,7 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
     elif path and path[-1] == "[key]":
         names = _node(name, path[:-2]).get("propertyNames", {})
         yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}")
-    elif kind != "too_short" or not error["input"]:  # pydantic does not count wrong items, which are findings of their own
+    elif kind != "too_short" or not written:  # pydantic does not count wrong items, which are findings of their own
         problem = _problem(_node(name, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
 

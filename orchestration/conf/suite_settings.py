@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from expectations.settings import Identifier, PlainText, Setting, Unique, UniqueSome, of_pattern
 from expectations.suite import Severity
-from orchestration.conf.values import Identifier, PlainText, Setting, Unique, UniqueSome, of_pattern
 
 TablePattern = Annotated[str, of_pattern(None, "write the name of a table", None, 1)]
 TableName = Annotated[PlainText, Field(description="A table.", examples=["silver.late"])]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from orchestration.conf.values import of_pattern
+from expectations.settings import of_pattern
 
 LINE_FEEDS = (b"\n", b"%")
 """Of ASCII and of EBCDIC."""

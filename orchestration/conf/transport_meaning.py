@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestration.conf.diagnostic import quoted
+from expectations.wording import quoted
 from orchestration.conf.kafka_options import OF_SOURCE, check_options
 from orchestration.conf.names import Declared
 from orchestration.conf.source_settings import SourceSettings

@@ -7,21 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from expectations.settings import Flag, Key, Number, OrAbsent, Setting, Text, UniqueSome, Whole, of_pattern
 from orchestration.conf.secrets import Name, Option, Secret, Url
-from orchestration.conf.values import (
-    AbsolutePath,
-    Expression,
-    Flag,
-    Key,
-    Number,
-    OrAbsent,
-    Setting,
-    Starting,
-    Text,
-    UniqueSome,
-    Whole,
-    of_pattern,
-)
+from orchestration.conf.values import AbsolutePath, Expression, Starting
 
 Partition = Annotated[Whole, Field(ge=0)]
 PartitionKey = Annotated[str, of_pattern("^(0|[1-9][0-9]*)$", "write the number of a partition", 10)]

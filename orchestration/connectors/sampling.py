@@ -6,6 +6,7 @@ Of pushed events those in the spool are read; of MQTT those that come meanwhile,
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,7 +37,7 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
         case KafkaSettings():
             from orchestration.connectors.sources.kafka import Kafka
 
-            pieces = _of_offsets(Kafka(name, source.transport.changed(starting="earliest"), most))
+            pieces = _of_offsets(Kafka(name, replace(source.transport, starting="earliest"), most))
         case DeltaSettings():
             from orchestration.connectors.sources.delta import Delta
 

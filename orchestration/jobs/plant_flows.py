@@ -70,8 +70,8 @@ class PlantFlow:
     @property
     def plan(self) -> str:
         """Without what a flow leaves out."""
-        settings = asdict(self.spec.of) | {"group": self.spec.group}
-        return f"{type(self.spec.of).__name__} ({', '.join(f'{key} {value}' for key, value in settings.items() if value is not None)})"
+        settings = asdict(self.spec.kind) | {"group": self.spec.group}
+        return f"{type(self.spec.kind).__name__} ({', '.join(f'{key} {value}' for key, value in settings.items() if value is not None)})"
 
     def as_begun(self, plan: str) -> "PlantFlow":
         """Itself: one whose plan has changed is refused."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from orchestration.conf.diagnostic import hint, quoted
-from orchestration.conf.document import Step
+from expectations.settings import Step
+from expectations.wording import hint, quoted
 from orchestration.quality.measures.kinds import KINDS
 from orchestration.quality.validation import great_expectations
 

@@ -11,9 +11,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from expectations.settings import Step
 from expectations.suite import COLUMN_ARGUMENTS, Expectation, Suite, suite
-from orchestration.conf.diagnostic import Diagnostic, hint, quoted
-from orchestration.conf.document import Step, read_document
+from expectations.wording import hint, quoted
+from orchestration.conf.diagnostic import Diagnostic
+from orchestration.conf.document import read_document
 from orchestration.conf.model import Conf
 from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import checkable_tables, parameters

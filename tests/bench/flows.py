@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from rich.console import Console
 
-from gold.flow_spec import FlowSpec, Kind, Pairs, Sessions, StateMachine, Transition
+from gold.flow_spec import Kind, Pairs, Sessions, StateMachine, Transition
 from gold.flows import nothing_carried, readings_of, step
 from gold.instants import SECOND
 from gold.slices import THE_BEGINNING, Slice, instants
@@ -28,6 +28,7 @@ from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE, spark_sessio
 from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import Run
 from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
+from tests.declared_flow import flow_of
 
 DEVICES, GAP, WITHIN, LATENESS, SLICES = 200, 30, 5, 600, 8
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -135,7 +136,7 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _by_slices(of: Kind, rows: pa.Table) -> None:
-    flow = FlowSpec("flow", of)
+    flow = flow_of("flow", of)
     carried, after = nothing_carried(flow), THE_BEGINNING
     for part in _slices(rows):
         taken = part.filter(pa.compute.is_in(part["metric"], pa.array(flow.metrics)))

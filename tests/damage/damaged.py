@@ -92,7 +92,7 @@ def readings(first: int, last: int, value: int) -> list[str]:
 
 def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
-    made = conf(folder, groups={"kitchen": KITCHEN}, flows={"warm": FlowSpec("warm", Sessions(60, "temperature"))})
+    made = conf(folder, groups={"kitchen": KITCHEN}, flows={"warm": FlowSpec("warm", sessions=Sessions(60, "temperature"))})
     spark.conf.set(PROVIDER, provider)
     with (
         patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none

@@ -13,6 +13,7 @@ from gold.flow_spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kin
 from gold.flows import nothing_carried, readings_of, step
 from gold.instants import SECOND
 from gold.slices import THE_BEGINNING, Slice, instants
+from tests.declared_flow import flow_of
 
 Reading = tuple[str, str, float, float]
 """Device, metric, seconds, value."""
@@ -37,7 +38,7 @@ def readings(flow: FlowSpec, rows: Sequence[Reading], fits: Sequence[Any] = ()) 
 
 def stepped(of: Kind, rows: Sequence[Reading], cuts: Sequence[float] = (END,), fits: Sequence[Any] = ()) -> list[dict[str, Any]]:
     """Rows of all slices, without lineage; instants as seconds."""
-    flow = FlowSpec("f", of)
+    flow = flow_of("f", of)
     every = readings(flow, rows, fits)
     seconds = np.array([row[2] for row in rows])
     carried, after, found = nothing_carried(flow), THE_BEGINNING, []
@@ -190,7 +191,7 @@ KINDS: list[tuple[Kind, list[Any]]] = [
 def test_rows_do_not_depend_on_how_time_is_cut_or_in_which_order_readings_came(  # noqa: PLR0917
     of: Kind, fits: list[Any], times: set[tuple[str, str, int]], values: list[int], cuts: list[int], order: Any
 ) -> None:
-    taken = FlowSpec("f", of).metrics
+    taken = flow_of("f", of).metrics
     rows = [
         (device, metric, at, float(value))
         for (device, metric, at), value in zip(sorted(times), values, strict=False)

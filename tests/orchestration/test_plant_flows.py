@@ -21,6 +21,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from silver.spec import Aggregation, Metric
 from tests.cuts import run_in_cuts
+from tests.declared_flow import flow_of
 from tests.lakes import KITCHEN, conf, copied, event, land, recorded, rewrite, run, table
 from tests.orchestration.supervisor.test_replay import replay
 from tests.rows import at
@@ -41,7 +42,7 @@ KINDS: dict[str, Kind] = {
     "use": DutyCycle("power", "value > 4", 60, 90),
     "energy": Counter("power", 120, 10),
 }
-FLOWS = {name: FlowSpec(name, of, "kitchen" if name == "busy" else None) for name, of in KINDS.items()}
+FLOWS = {name: flow_of(name, kind, "kitchen" if name == "busy" else None) for name, kind in KINDS.items()}
 METRICS = {name: Metric(name, Aggregation.AVERAGE, 600) for name in ("power", "command", "temperature", "vibration")}
 GROUP = replace(KITCHEN, metrics=("temperature", "power"), vector=None, lateness_seconds=60)
 
@@ -147,7 +148,7 @@ def test_a_flow_that_has_changed_is_refused_and_under_another_name_begins_with_t
     in_two: Conf, spark: SparkSession, tmp_path: Path
 ) -> None:
     copied(in_two, tmp_path)
-    changed = FlowSpec("baking", Sessions(30, "power"))
+    changed = FlowSpec("baking", sessions=Sessions(30, "power"))
     with pytest.raises(TidemarkError, match=r"flow baking .* was Sessions .*20.* is .*30.*\n.*another name"):
         run(plant(tmp_path, flows={"baking": changed}), spark)
     made = plant(tmp_path, flows={**FLOWS, "baking_30": replace(changed, name="baking_30")})

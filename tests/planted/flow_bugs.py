@@ -11,11 +11,12 @@ import pytest
 from gold import flows
 from gold.alert_spec import Alert, Signal
 from gold.alerts import Judged, judge
-from gold.flow_spec import Counter, FlowSpec, Kind, Pairs, Sessions, StateMachine, Transition
+from gold.flow_spec import Counter, Kind, Pairs, Sessions, StateMachine, Transition
 from gold.signals import samples
 from gold.spec import Group
 from orchestration.jobs import plant_alerts
 from silver.spec import Aggregation, Metric
+from tests.declared_flow import flow_of
 from tests.lakes import event, land, run
 from tests.planted.day import START, Day
 
@@ -37,7 +38,7 @@ def flows_and_alerts(day: Day) -> list[str]:
     """Half an hour of an oven in two runs: a slice ends while it is hot, and an alert waits. A late reading would warm a cold window."""
     metrics = {name: Metric(name, Aggregation.AVERAGE, 60) for name in ("power", "command", "door", "meter")}
     group = Group("kitchen", tuple(metrics), 60, "kitchen")
-    declared, alerts = {name: FlowSpec(name, of) for name, of in KINDS.items()}, {alert.name: alert for alert in ALERTS}
+    declared, alerts = {name: flow_of(name, kind) for name, kind in KINDS.items()}, {alert.name: alert for alert in ALERTS}
     policy = replace(day.made.policy, lateness_seconds=60)
     made = replace(day.made, policy=policy, metrics=metrics, groups={"kitchen": group}, flows=declared, alerts=alerts)
     for name, seconds in (("1.json", range(0, 1000, 10)), ("2.json", range(1000, 1800, 10))):

@@ -163,7 +163,7 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> 
 def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
     """Makes `expected_flow`."""
     lineage = listed(IDENTITY)
-    match flow.of:
+    match flow.kind:
         case Sessions(gap_seconds=gap):
             first = ", ".join(f"list({name} order by event_time, metric)[1] as {name}" for name in IDENTITY)
             _make(store, SESSIONS.format(gap=gap, lineage=first), until=until)

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
-from orchestration.conf.diagnostic import nearest
+from expectations.wording import nearest
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.duckdb_guard import checked

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from orchestration.conf.diagnostic import hint
+from expectations.wording import hint
 from orchestration.errors import ConfError
 from orchestration.rendering import show, show_error, visible
 from orchestration.serving.sql.output import page

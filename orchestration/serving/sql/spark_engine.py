@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -119,7 +120,7 @@ def _start_spark(conf: Conf, scratch: Path, limits: Limits) -> SparkSession:
         before, tempfile.tempdir = tempfile.tempdir, str(scratch)  # the JVM writes its port for PySpark there
         try:
             # On this machine whatever conf says: executors of a cluster could write.
-            return spark_session(conf.engine.changed(master=None, settings={}), jars, scratch / "spark.log", changes)
+            return spark_session(replace(conf.engine, master=None, settings={}), jars, scratch / "spark.log", changes)
         finally:
             tempfile.tempdir = before
 

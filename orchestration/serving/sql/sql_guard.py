@@ -11,7 +11,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 
-from orchestration.conf.diagnostic import nearest
+from expectations.wording import nearest
 from orchestration.serving.sql.refusal import RefusedError, pointed
 from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, NODES, TABLE_FUNCTIONS, VALUE_CLASSES
 from orchestration.storage.live_views import IS_LIVE

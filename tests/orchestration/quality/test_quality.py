@@ -100,7 +100,7 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
 def test_flows_and_alerts_are_checked_kind_by_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flows = {"heating": FlowSpec("heating", Sessions(120, "power"))}
+    flows = {"heating": FlowSpec("heating", sessions=Sessions(120, "power"))}
     alerts = {"hot": Alert("hot", Signal("reading", "temperature"), "value > 280")}
     made = Lake(bare_conf(tmp_path, flows=flows, alerts=alerts))
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: made)

@@ -43,7 +43,7 @@ class SmallLake:
         """`sinks`: as pipeline.yml has them."""
         (folder / "conf").mkdir(parents=True, exist_ok=True)
         declared = {name: SinkSettings(**settings) for name, settings in sinks.items()}
-        flows = {name: FlowSpec(name, Sessions(120, "power")) for name in ("heating", "cooling")}
+        flows = {name: FlowSpec(name, sessions=Sessions(120, "power")) for name in ("heating", "cooling")}
         self.conf: Conf = replace(
             conf(folder, groups={"kitchen": KITCHEN}, sinks=declared, flows=flows, alerts={"hot": HOT}), folder=folder / "conf"
         )
