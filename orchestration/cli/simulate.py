@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from orchestration.conf.model import Conf
-    from orchestration.connectors.simulator.arrivals import Messages
     from orchestration.connectors.simulator.landing import Landing
+    from orchestration.connectors.simulator.messages import Messages
     from orchestration.connectors.simulator.plan import Plan
 
 DEFAULT_EVENTS = 240_000
@@ -138,7 +138,7 @@ def _shown(plan: Plan) -> Iterator[tuple[Counter[str], Callable[[Messages], None
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from orchestration.connectors.simulator.arrivals import Kind
+    from orchestration.connectors.simulator.messages import Kind
     from orchestration.connectors.simulator.plan import WITHOUT_END
 
     counts: Counter[str] = Counter({kind.name.lower(): 0 for kind in Kind})

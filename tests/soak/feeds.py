@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import BotoCoreError
 
-from orchestration.connectors.simulator.arrivals import Arrivals
 from orchestration.connectors.simulator.landing import Landing
+from orchestration.connectors.simulator.messages import Arrivals
 from orchestration.connectors.simulator.plan import WITHOUT_END, Odds, plan
 from tests.soak.plant import OTHER_DEVICES, Plant
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from orchestration.connectors.simulator.arrivals import Arrivals, Messages, message_type
 from orchestration.connectors.simulator.landing import Landing
+from orchestration.connectors.simulator.messages import Arrivals, Messages, message_type
 from orchestration.connectors.simulator.plan import Plan
 
 SLICE = 200_000
@@ -22,7 +22,7 @@ Progress = Callable[[Messages], None]
 
 
 def in_order(plan: Plan, landing: Landing, files: int, progress: Progress) -> None:
-    """Write the whole plan in order of arrival; the files follow each other and are of equal length."""
+    """Write the whole plan in order of arrival, into files of equal length."""
     slices, rest, done = _slices(plan), np.zeros(0, message_type(plan.width)), 0
     for end in (plan.events * (n + 1) // files for n in range(files)):
         with landing.open() as file:
@@ -69,7 +69,7 @@ def at_rate(plan: Plan, landing: Landing, stop: threading.Event, progress: Progr
 def _slices(plan: Plan) -> Iterator[Messages]:
     """All messages in order of arrival, some at a time."""
     arrivals = Arrivals(plan)
-    ticks = max(1, SLICE // plan.lines_per_tick)
+    ticks = max(1, SLICE // plan.events_per_tick)
     instant_us = plan.start_us
     while not arrivals.is_over:
         instant_us += ticks * plan.interval_us

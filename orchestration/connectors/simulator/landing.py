@@ -7,14 +7,11 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import BinaryIO
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestration.connectors.simulator.arrivals import Messages
-from orchestration.connectors.simulator.lines import TRUTH, lines, truth
+from orchestration.connectors.simulator.lines import TRUTH, Lines, truth
+from orchestration.connectors.simulator.messages import Messages
 from orchestration.connectors.simulator.plan import Plan
 from orchestration.errors import ConfError
 
@@ -32,11 +29,12 @@ class Landing:
     """A landing folder to which files are added."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
-        """Makes the folders; ConfError where one is a file."""
-        self.folder, self.truth, self._plan = folder.resolve(), truth_folder(folder.resolve()), plan
+        """Make the folders; ConfError where one is a file."""
+        self.folder, self.truth = folder.resolve(), truth_folder(folder.resolve())
+        self._plan, self._lines = plan, Lines(plan)
         try:
-            for made in (self.folder, self.truth):
-                made.mkdir(parents=True, exist_ok=True)
+            for path in (self.folder, self.truth):
+                path.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
             raise ConfError(f"{error.filename} is a file, and events need a folder: give another one with --to") from error
         matches = map(NUMBERED.match, [*os.listdir(self.folder), *os.listdir(self.truth)])
@@ -47,9 +45,9 @@ class Landing:
         """The next file; its number is ours even when another simulator writes into the same folder."""
         while True:
             self._number += 1
-            name = f"events-{self._number:06d}.jsonl"
+            name = f"events-{self._number:06d}"
             try:
-                return OpenFile(self.folder / name, self.truth / f"events-{self._number:06d}.parquet", self._plan)
+                return OpenFile(self.folder / f"{name}.jsonl", self.truth / f"{name}.parquet", self._plan, self._lines)
             except FileExistsError:
                 continue
 
@@ -60,33 +58,33 @@ class Landing:
 
 
 class OpenFile:
-    """A file that is being written under a hidden name; what is not published in the end is discarded."""
+    """A file that is being written under a hidden name; it is discarded unless it is published."""
 
-    def __init__(self, path: Path, truth_path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, truth_path: Path, plan: Plan, lines: Lines) -> None:
         """Raises FileExistsError where the name is taken."""
-        self._path, self._truth_path, self._plan = path, truth_path, plan
-        self._stream: BinaryIO = _hidden(path).open("xb")
+        self._paths, self._plan, self._lines = (path, truth_path), plan, lines
+        self._hidden, self._hidden_truth = (each.with_name(f".{each.name}") for each in self._paths)
+        self._stream = self._hidden.open("xb")
         if path.exists() or truth_path.exists():  # looked at now: while the hidden name is ours nobody else takes it
             self._stream.close()
-            _hidden(path).unlink()
+            self._hidden.unlink()
             raise FileExistsError(path)
-        self._truth = pq.ParquetWriter(_hidden(truth_path), TRUTH)
-        self.lines = 0
+        self._truth = pq.ParquetWriter(self._hidden_truth, TRUTH)
+        self._written = 0
 
     def write(self, messages: Messages) -> None:
-        if not len(messages):  # Arrow gives an array of nothing no bytes at all
-            return
-        self._stream.write(_bytes_of(lines(messages, self._plan)))
-        self._truth.write_table(truth(messages, self._plan, self._path.name, self.lines + 1))
-        self.lines += len(messages)
+        if len(messages):  # Arrow gives an array of nothing no bytes at all
+            self._stream.write(self._lines.bytes_of(messages))
+            self._truth.write_table(truth(messages, self._plan, self._paths[0].name, self._written + 1))
+            self._written += len(messages)
 
     def publish(self, modified_ns: int) -> None:
-        """The truth first: whoever sees the events finds it."""
+        """Publish the truth first: whoever sees the events has it."""
         self._stream.close()
         self._truth.close()
-        _hidden(self._truth_path).rename(self._truth_path)
-        os.utime(_hidden(self._path), ns=(modified_ns, modified_ns))
-        _hidden(self._path).rename(self._path)
+        os.utime(self._hidden, ns=(modified_ns, modified_ns))
+        self._hidden_truth.rename(self._paths[1])
+        self._hidden.rename(self._paths[0])
 
     def __enter__(self) -> "OpenFile":
         return self
@@ -94,15 +92,5 @@ class OpenFile:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
         self._truth.close()
-        _hidden(self._path).unlink(missing_ok=True)
-        _hidden(self._truth_path).unlink(missing_ok=True)
-
-
-def _hidden(path: Path) -> Path:
-    return path.with_name(f".{path.name}")
-
-
-def _bytes_of(encoded: pa.LargeBinaryArray) -> memoryview:
-    """The values back to back, without a copy."""
-    offsets = np.frombuffer(encoded.buffers()[1], np.int64)
-    return memoryview(encoded.buffers()[2])[offsets[encoded.offset] : offsets[encoded.offset + len(encoded)]]
+        self._hidden.unlink(missing_ok=True)
+        self._hidden_truth.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a simulation is to do: a frozen plan, from the conf and the command line's arguments. The same plan gives the same bytes."""
+"""The plan of a simulation, from the conf and the command line. The same plan gives the same bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Plan:
     """`shape`: long (one measurement an event), wide or list (all metrics of a device in one event).
 
     `interval_us` lies between two measurements of a device. `lateness_us` is the longest that the conf allows:
-    what arrives later than that is called late.
+    an event that arrives later than that is called late.
     """
 
     devices: tuple[Device, ...]
@@ -47,10 +47,11 @@ class Plan:
 
     @property
     def width(self) -> int:
+        """Measurements in one event."""
         return 1 if self.shape == "long" else len(self.metrics)
 
     @property
-    def lines_per_tick(self) -> int:
+    def events_per_tick(self) -> int:
         """Events in one round in which every device measures everything once."""
         return len(self.devices) * len(self.metrics) // self.width
 
@@ -58,24 +59,15 @@ class Plan:
 def plan(
     conf: Conf, devices: Sequence[Device], *, events: int, seed: int, start: datetime, interval_seconds: float, shape: str, odds: Odds
 ) -> Plan:
-    """A plan over all metrics of the conf; ConfError where there is nothing to simulate or the interval is too short."""
+    """Make a plan over all metrics of the conf; ConfError where there is nothing to simulate or the interval is too short."""
     if not devices:
         raise ConfError(f"{conf.folder}/devices.yml declares no devices to simulate; declare some, or give --devices N")
     if interval_seconds < SHORTEST_INTERVAL:
         problem = f"a device would measure every {interval_seconds:g} s, and event times have milliseconds"
         raise ConfError(f"{problem}: take a lower --rate or more --devices")
     lateness = max([conf.policy.lateness_seconds, *(group.lateness_seconds for group in conf.groups.values())])
-    return Plan(
-        devices=tuple(devices),
-        metrics=tuple(conf.metrics.values()),
-        events=events,
-        seed=seed,
-        start_us=round(start.timestamp() * MICROSECONDS),
-        interval_us=round(interval_seconds * MICROSECONDS),
-        lateness_us=lateness * MICROSECONDS,
-        shape=shape,
-        odds=odds,
-    )
+    begin, interval, lateness = (round(seconds * MICROSECONDS) for seconds in (start.timestamp(), interval_seconds, lateness))
+    return Plan(tuple(devices), tuple(conf.metrics.values()), events, seed, begin, interval, lateness, shape, odds)
 
 
 def made_up_devices(conf: Conf, count: int) -> list[Device]:

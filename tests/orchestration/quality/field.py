@@ -20,7 +20,7 @@ from gold.spec import Group
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
-from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
+from orchestration.connectors.simulator.messages import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
