@@ -1,7 +1,6 @@
 """A stranger's file of JSON lines or CSV, as rows of fields by path: the first 1,000 lines are enough to propose a conf from.
 
-In JSON, objects become dotted paths, and one list of objects becomes `each`. Separator, quote and header of a CSV are found by what makes
-its rows alike.
+In JSON, objects become dotted paths, and one list of objects becomes `each`. DuckDB sniffs separator, quote and header of a CSV.
 """
 
 import csv
@@ -13,18 +12,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
-from orchestration.conf.instants import is_epoch, time_format_of
+import duckdb
+
+from orchestration.conf.instants import is_epoch
 from orchestration.conf.names import is_json_path
-from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
+from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, rank
 from orchestration.errors import ConfError
 from silver.spec import ELEMENT
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
-SEPARATORS = (";", "\t", "|", ",")
-"""Where two serve equally well the comma loses: it may be a decimal comma."""
+SNIFF = "select Delimiter, Quote, HasHeader, len(Columns) from sniff_csv(?, ignore_errors = true, null_padding = true)"
 TOA5 = "TOA5, a file of a Campbell logger: the second line names the columns, and lines 2 to 4 of each file go to silver.quarantine"
 MAX_COLUMNS_BY_HEADER = 64
 """The silver layer reads wider rows only with their columns in conf."""
@@ -168,7 +169,9 @@ def _is_in_the_way(path: str, list_path: str) -> bool:
 
 
 def _scalars(leaves: Leaves) -> Row:
-    return {path: value for path, value in leaves.items() if isinstance(value, str | int | float) and str(value).strip()}
+    """Values that are no list; half of a surrogate pair, which JSON may hold and Arrow does not, becomes a question mark."""
+    plain = {path: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for path, value in leaves.items()}
+    return {path: value for path, value in plain.items() if isinstance(value, str | int | float) and str(value).strip()}
 
 
 def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -190,10 +193,11 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
         )
     is_toa5 = lines[0].lstrip('"').startswith("TOA5") and len(lines) > 4
     lines = [lines[1], *lines[4:]] if is_toa5 else lines
-    separator, quote, rows = _split(file, lines)
+    separator, quote, has_header = _dialect(file, lines)
+    rows = _cells(lines, separator, quote)
     widths = Counter(len(row) for row in rows[1:] or rows)
     width = max(widths, key=lambda width: (widths[width], width == len(rows[0])))
-    has_header = _is_header(rows, width)
+    has_header = has_header and len(rows[0]) in (width, width - 1)
     names = [name.strip() for name in rows[0]] if has_header else [f"c{n + 1}" for n in range(width)]
     clean = _distinct(names)
     is_said = is_toa5 or not has_header or clean != names or len(names) > MAX_COLUMNS_BY_HEADER
@@ -211,41 +215,26 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
     )
 
 
-def _split(file: Path, lines: list[str]) -> tuple[str, str, list[list[str]]]:
-    tried: list[tuple[int, str, str, list[list[str]]]] = []
-    for separator in SEPARATORS:
-        for quote in ('"', "'"):
-            rows = list(_cells(lines, separator, quote))
-            width, count = Counter(len(row) for row in rows).most_common(1)[0]
-            # A quote is right where it takes signs away that would otherwise stay in the values.
-            clean = sum(not cell.startswith(("'", '"')) for row in rows for cell in row) / sum(len(row) for row in rows)
-            tried.append((round(1000 * count / len(rows) * clean) if width > 1 else 0, separator, quote, rows))
-    score, separator, quote, rows = max(tried, key=lambda attempt: attempt[0])
-    if score == 0:
+def _dialect(file: Path, lines: list[str]) -> tuple[str, str, bool]:
+    """Let DuckDB sniff the separator, the quote and whether there is a header; ConfError where there is one column only."""
+    with NamedTemporaryFile(suffix=".csv") as copy, duckdb.connect() as store:
+        copy.write("\n".join([*lines, ""]).encode())
+        copy.flush()
+        try:
+            sniffed = store.execute(SNIFF, [copy.name]).fetchone()
+        except duckdb.Error:
+            sniffed = None
+    if sniffed is None or sniffed[3] < 2:
         raise ConfError(f"{file} is neither JSON lines nor CSV with several columns; name a file of one of the two")
-    return separator, quote, rows
+    return sniffed[0], sniffed[1] if sniffed[1] == "'" else '"', sniffed[2]
 
 
 def _cells(lines: list[str], separator: str, quote: str) -> list[list[str]]:
-    """Line by line, as bronze does: a line end inside quotes ends the row."""
+    """Read line by line, since bronze does: a line end inside quotes ends the row."""
     try:
         return [next(csv.reader([line], delimiter=separator, quotechar=quote, skipinitialspace=True)) for line in lines]
     except csv.Error:  # a value beyond the limit of the csv module
         return [[line] for line in lines]
-
-
-def _is_header(rows: list[list[str]], width: int) -> bool:
-    """A first line of texts above columns of numbers or times; it may have one name fewer than the rows have values."""
-    first, others = rows[0], [row for row in rows[1:] if len(row) == width]
-    if len(first) not in (width, width - 1) or not others:
-        return False
-    is_of_names = not any(_is_measured([cell]) for cell in first)
-    return is_of_names and any(_is_measured([row[at] for row in others]) for at in range(width))
-
-
-def _is_measured(cells: list[str]) -> bool:
-    filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and (all(is_number(cell) for cell in filled) or time_format_of(filled) is not None)
 
 
 def _distinct(names: list[str]) -> list[str]:

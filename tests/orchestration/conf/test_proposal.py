@@ -232,3 +232,8 @@ def test_whatever_is_proposed_can_be_loaded(rows: list[dict[str, Any]], kind: st
         else:
             write_proposal(folder, proposal)
             load(folder)
+
+
+def test_half_of_a_surrogate_pair_is_no_obstacle(propose: Propose) -> None:
+    lines = [rf'{{"device": "a", "ts": {START + n}, "temp": {n}.5, "note": "\ud83d"}}' for n in range(5)]
+    assert propose(lines).sources["sample"].payload_format.metrics == {"temp": "temp"}
