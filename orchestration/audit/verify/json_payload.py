@@ -7,7 +7,6 @@ value counts.
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
@@ -30,6 +29,9 @@ ESCAPE = re.compile(r"\\(?:u([dD][89abAB]..)\\u([dD][c-fC-F]..)|u(....)|(.))")
 ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 WRITTEN = {letter: f"\\{name}" for name, letter in ESCAPED.items()} | {'"': '\\"', "\\": "\\\\"}
 TO_ESCAPE = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
+SURROGATE = re.compile(r"[\ud800-\udfff]")
+# Each level of a payload takes up to three calls. The limit stays: to set it back would end another thread that reads at the same time.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 4 * DEEPEST))
 
 
 class UnreadableError(ValueError):
@@ -62,9 +64,8 @@ class Repeating(dict[str, Any]):
 
 def read_object(text: str) -> dict[str, Any]:
     """The object that the text is, whole; UnreadableError otherwise."""
-    with _room():
-        reader = _Reader(text)
-        value = reader.value(reader.token(), 0)
+    reader = _Reader(text)
+    value = reader.value(reader.token(), 0)
     if not isinstance(value, dict) or text[reader.at :].strip(BLANKS):
         raise UnreadableError
     return value
@@ -78,13 +79,12 @@ def values_of(members: dict[str, Any], name: str) -> list[Any]:
 
 
 def as_text(value: Any) -> str | None:
-    """A member as a name: a text as it is, half a surrogate pair as a question mark; all else as JSON without blanks."""
+    """Write a member as a name: a text as it is, with a question mark for half a surrogate pair; all else as JSON without blanks."""
     if value is None or isinstance(value, Odd):
         return None
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    with _room():
-        return "".join(_written(value))
+        return value if value.isascii() else SURROGATE.sub("?", value)
+    return "".join(_written(value))
 
 
 class _Reader:
@@ -204,13 +204,3 @@ def _leaf(value: Any) -> str:
 def _quoted(text: str) -> str:
     escaped = TO_ESCAPE.sub(lambda letter: WRITTEN.get(letter[0]) or f"\\u{ord(letter[0]):04X}", text)
     return f'"{escaped}"'
-
-
-@contextmanager
-def _room() -> Iterator[None]:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, 4 * DEEPEST))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)

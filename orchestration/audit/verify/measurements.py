@@ -5,7 +5,7 @@ At least one row an event: one that cannot be read has a row without what could 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -121,10 +121,10 @@ class _Rows:
         if origin.topic is not None:
             return _distinct(self.positions, partial(_level_of_topic, origin.topic), pa.string())
         assert origin.field is not None
-        return _named(_texts(self.values(origin.field)))
+        return _names(self.values(origin.field))
 
     def instants(self, time: Time) -> tuple[pa.Array, pa.Array]:
-        encoded = _texts(self.values(time.field)).dictionary_encode()
+        encoded = pa.array(map(as_text, self.values(time.field)), pa.string()).dictionary_encode()
         micros, is_unique = (values.take(encoded.indices) for values in instants_of(encoded.dictionary, time))
         return micros, pc.fill_null(is_unique, True)
 
@@ -164,7 +164,7 @@ def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: P
 
 def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     if shape.value is not None:
-        metrics, read = _named(rows.names(shape.metric)), _reader(shape)
+        metrics, read = _names(rows.names(shape.metric).to_pylist()), _reader(shape)
         names_metric = shape.metric is not None and shape.metric.field is not None
         values = list(map(read, metrics.to_pylist(), map(_not_blank, rows.values(shape.value))))
         is_measured = [
@@ -202,7 +202,7 @@ def _attributes(rows: _Rows, shape: PayloadFormat) -> pa.Array:
     kind = MEASUREMENTS.field("attributes").type
     if not shape.attributes:
         return pa.nulls(len(rows.events), kind)
-    texts = [_named(_texts(rows.values(field))).to_pylist() for field in shape.attributes.values()]
+    texts = [_names(rows.values(field)).to_pylist() for field in shape.attributes.values()]
     return pa.array([list(zip(shape.attributes, of_row, strict=True)) for of_row in zip(*texts, strict=True)], kind)
 
 
@@ -234,17 +234,9 @@ def _members(records: Sequence[Record], path: Sequence[str]) -> list[Any]:
     return _members([value or NOTHING for value in values], more) if more else values
 
 
-def _texts(values: Sequence[Any]) -> pa.Array:
-    try:
-        return pa.array(values, pa.string())
-    except (ValueError, TypeError):  # nearly all are texts
-        return pa.array(map(as_text, values), pa.string())
-
-
-def _named(texts: pa.Array) -> pa.Array:
-    """Without spaces around them; null where nothing is left."""
-    trimmed = pc.utf8_trim(texts, " ")
-    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+def _names(values: Iterable[Any]) -> pa.Array:
+    """Values as names: their texts without the spaces around them, null where one is absent or blank."""
+    return _distinct(pa.array(map(as_text, values), pa.string()), lambda text: text.strip(" ") or None, pa.string())
 
 
 def _part_of_name(pattern: re.Pattern[str], position: str) -> str | None:
@@ -278,17 +270,9 @@ def _number(value: Any) -> float | None:
         case float():
             return value if math.isfinite(value) else None
         case int():
-            return _as_float(value)
+            return float(f"{value:d}")  # by its digits: a whole number beyond all floats is infinite, for the rules to turn away
         case _:
             return None
-
-
-def _as_float(value: int) -> float:
-    """An integer beyond all floats is infinite, for the rules to turn away."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def _distinct(texts: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:

@@ -174,9 +174,11 @@ def _level(
     paths: Sequence[tuple[str, ...]], to_list: tuple[str, ...] = (), elements: Level | None = None, *, is_list: bool = False
 ) -> Level:
     """`to_list`: the path of the list, where there is one below."""
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in filter(None, (*paths, to_list[:1])):
+        below.setdefault(first, []).extend([tuple(rest)] if rest else [])
     members: dict[str, Level | None] = {}
-    for name in dict.fromkeys(path[0] for path in (*paths, to_list) if path):
-        inner = [path[1:] for path in paths if path[0] == name and path[1:]]
+    for name, inner in below.items():
         is_way = to_list[:1] == (name,)
         if is_way and not to_list[1:]:
             members[name] = elements
