@@ -42,7 +42,7 @@ Leaves = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """What the sample is made of. `rows` has one row a measurement or row of measurements; `columns` is empty where the header serves.
+    """The parts of a sample. `rows` has one row a measurement or row of measurements; `columns` is empty where the header serves.
 
     `fields`: all that there are, by path, also those that no conf can read.
     """
@@ -108,12 +108,12 @@ def _json_sample(file: Path, lines: list[str]) -> Sample:
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
     broken = f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"
-    each, others = _list_of_measurements(events)
+    list_path, others = _list_of_measurements(events)
     notes = [f"{path}: a list with numbers in {count} of {len(events)} events, which is not read" for path, count in others.items()]
-    rows = [row for event in events for row in _rows(event, each)]
-    fields = [path for event in events for path in event if path != each]
-    fields += [ELEMENT + path for event in events for element in _elements(event, each) for path in element]
-    return Sample(file, "json", rows, [*dict.fromkeys(fields)], each, notes=[broken] * (len(events) < len(lines)) + notes)
+    rows = [row for event in events for row in _rows(event, list_path)]
+    fields = [path for event in events for path in event if path != list_path]
+    fields += [ELEMENT + path for event in events for element in _elements(event, list_path) for path in element]
+    return Sample(file, "json", rows, [*dict.fromkeys(fields)], list_path, notes=[broken] * (len(events) < len(lines)) + notes)
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -130,7 +130,9 @@ def _list_of_measurements(events: list[Leaves]) -> tuple[str | None, dict[str, i
     counts = {path: sum(any(map(_measures, _elements(event, path))) for event in events) for path in lists}
     counts = {path: count for path, count in counts.items() if count}
     rows = {path: [row for event in events for row in _elements(event, path)] for path in counts}
-    is_long = {path: 2 * sum(_has(row, "value") and _has(row, "metric") for row in of) >= len(of) for path, of in rows.items()}
+    is_long = {
+        path: 2 * sum(_has(row, "value") and _has(row, "metric") for row in elements) >= len(elements) for path, elements in rows.items()
+    }
     often = [path for path in counts if 2 * lists[path] >= len(events)]
     best = max(often, key=lambda path: (is_long[path], counts[path]), default=None)
     numbers = [event for event in events if _measures({path: value for path, value in event.items() if not isinstance(value, bool)})]
@@ -150,7 +152,7 @@ def _measures(row: Leaves) -> bool:
 
 
 def _elements(event: Leaves, list_path: str | None) -> list[dict[str, Any]]:
-    """Those that are objects, as values by path."""
+    """The objects of a list, as values by path."""
     elements = event.get(list_path or "")
     return [dict(_leaves(element)) for element in elements if isinstance(element, dict)] if isinstance(elements, list) else []
 
@@ -175,7 +177,7 @@ def _scalars(leaves: Leaves) -> Row:
 
 
 def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Of a field that no path of conf can name, such as one with a dot in its name, the value is an empty tuple."""
+    """Values by path; that of a field which no path of conf can name, such as one with a dot in its name, is an empty tuple."""
     for name, inner in value.items():
         is_object = isinstance(inner, dict)
         if not name.strip() or not name.isprintable() or "." in name or is_json_path(name + "." * is_object):

@@ -63,7 +63,7 @@ class OpenFile:
     def __init__(self, path: Path, truth_path: Path, plan: Plan, lines: Lines) -> None:
         """Raises FileExistsError where the name is taken."""
         self._paths, self._plan, self._lines = (path, truth_path), plan, lines
-        self._hidden, self._hidden_truth = (each.with_name(f".{each.name}") for each in self._paths)
+        self._hidden, self._hidden_truth = (target.with_name(f".{target.name}") for target in self._paths)
         self._stream = self._hidden.open("xb")
         if path.exists() or truth_path.exists():  # looked at now: while the hidden name is ours nobody else takes it
             self._stream.close()
