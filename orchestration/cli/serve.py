@@ -7,8 +7,9 @@ import click
 
 @click.command(epilog="Example: tidemark serve --port 8643")
 @click.option("--port", type=click.IntRange(0, 65535), help="Instead of `page.port` of pipeline.yml; 0: any free port.")
+@click.option("--link", is_flag=True, help="Print the address of the page with its token, and end. No log has the token.")
 @click.pass_obj
-def command(obj: dict[str, Any], port: int | None) -> None:
+def command(obj: dict[str, Any], port: int | None, link: bool) -> None:
     """Serve a page that shows what is true now, beside a run or without one; it only reads the lake. `tidemark up` runs it too.
 
     \b
@@ -23,6 +24,12 @@ def command(obj: dict[str, Any], port: int | None) -> None:
     /api/overview   the overview as JSON
     /metrics        for Prometheus
     """
+    if link:
+        from orchestration.conf.load import load
+        from orchestration.web import server
+
+        click.echo(server.link(load(obj["conf"]), port))
+        return
     from orchestration.serving.sql.workers import warm_up
 
     warm_up()  # beside the imports of this process, which take a second

@@ -64,7 +64,8 @@ def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
         end = time.monotonic() + PAGE_SECONDS
         while address[1] and not _answers(address) and time.monotonic() < end and process.poll() is None:
             time.sleep(POLL_SECONDS)
-        click.echo(f"the live page is at http://{address[0]}:{address[1] or 'PORT, as `tidemark logs page` tells'}/", err=True)
+        token = "; `tidemark serve --link` prints its address with the token" if conf.page.token else ""
+        click.echo(f"the live page is at http://{address[0]}:{address[1] or 'PORT, as `tidemark logs page` tells'}/{token}", err=True)
     click.echo(f"tidemark up runs as process {process.pid}: {', '.join(part.name for part in service.parts)}", err=True)
 
 

@@ -64,7 +64,7 @@ class Guarded:
             answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", secure=scope["scheme"] == "https")
             return answer
-        return PlainTextResponse("open the address with the token that tidemark printed, or send Authorization: Bearer TOKEN\n", 401)
+        return PlainTextResponse("open the address that `tidemark serve --link` prints, or send Authorization: Bearer TOKEN\n", 401)
 
 
 class FormToken:

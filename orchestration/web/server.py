@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import uvicorn
 
@@ -13,6 +14,16 @@ from orchestration.errors import TidemarkError
 from orchestration.web.security import LOCAL
 from orchestration.web.site import Site
 
+LINK = "`tidemark serve --link`"
+EVERYWHERE = ("0.0.0.0", "::")
+
+
+def link(conf: Conf, port: int | None) -> str:
+    """Return the address of the page with its token, for whoever may read the conf's secrets."""
+    page, token = conf.page, _token(conf)
+    host = next(iter(page.names), LOCAL[0]) if page.host in EVERYWHERE else page.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{port or page.port}/" + (f"?{urlencode({'token': token})}" if token else "")
+
 
 def serve(conf: Conf, port: int | None, tell: Callable[[str], None]) -> None:
     """`port`: instead of that of conf; 0: any free one."""
@@ -22,11 +33,12 @@ def serve(conf: Conf, port: int | None, tell: Callable[[str], None]) -> None:
     except OSError as error:
         where = f"{page.host}, port {page.port if port is None else port}"
         raise TidemarkError(f"the page cannot be at {where}: {error.strerror}; set page.port in pipeline.yml, or --port.") from error
-    token = page.token and secret(page.token, "pipeline.yml")
+    token = _token(conf)
     hosts = (*LOCAL, f"[{page.host}]" if ":" in page.host else page.host, *page.names)
     gc.freeze()  # the conf of ten thousand groups stays: else each collection looks through it, which doubles the time of a view
     with listener:
-        tell(f"http://{place(listener)}/{f'?token={token}' if token else ''} shows what is true now")
+        # Without the token: `tidemark up` writes this line into its journal, and others into their logs.
+        tell(f"http://{place(listener)}/ shows what is true now" + (f"; {LINK} prints its address with the token" if token else ""))
         config = uvicorn.Config(
             Site(conf).application(hosts, token),
             http=BoundedHttpProtocol,
@@ -37,3 +49,7 @@ def serve(conf: Conf, port: int | None, tell: Callable[[str], None]) -> None:
             timeout_graceful_shutdown=1,
         )
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _token(conf: Conf) -> str | None:
+    return conf.page.token and secret(conf.page.token, "pipeline.yml")
