@@ -111,10 +111,11 @@ def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | N
     from fnmatch import fnmatchcase
 
     from gold.silences import Silence
+    from orchestration.jobs.quality_notices import POLICIES
     from orchestration.storage.silences import NotedSilence, append_silence
 
     conf, now = _conf(obj), datetime.now(UTC)
-    if not any(fnmatchcase(name, alert) for name in conf.alerts):
+    if not any(fnmatchcase(name, alert) for name in (*conf.alerts, *POLICIES)):
         raise click.UsageError(f"no alert has the name {alert!r}; alerts.yml declares {', '.join(conf.alerts) or 'none'}")
     if (when["until"] is None) == (when["lasting"] is None):
         raise click.UsageError("say when it ends, by --until or by --for")

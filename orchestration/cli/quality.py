@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 @click.option("--layer", type=click.Choice(["bronze", "silver", "gold"]), help="Only tables of this layer.")
 @click.option("--full", is_flag=True, help="Check all rows, not only those that are new since the last run.")
 @click.option("--snapshot", type=int, help="Check all rows at the versions of this snapshot.")
-@click.option("--scheduled", is_flag=True, help="Check the suites that are due by quality.schedule in pipeline.yml, once, then end.")
 @click.option("--report", type=FILE, default=Path("artifacts/quality.html"), show_default=True, help="The page to write.")
-@click.option("--junit", type=FILE, help="JUnit XML to write too: a testcase for each expectation.")
 @format_option
 @click.pass_context
-def command(context: click.Context, /, report: Path, junit: Path | None, format: str, **asked: Any) -> int:
+def command(context: click.Context, /, report: Path, format: str, **asked: Any) -> int:
     """Check every table against its expectations, without Spark; safe beside a running pipeline.
 
     \b
@@ -35,19 +33,12 @@ def command(context: click.Context, /, report: Path, junit: Path | None, format:
     Exit code 1: a critical expectation failed, or a gate is closed.
 
     \b
-    With --scheduled, for cron: checks the suites that are due, or ends at once if none is. A suite that missed several times is
-    checked once. `tidemark run` does the same by itself.
-
-    \b
-    Examples:
+    Example:
       tidemark quality --layer silver --report silver.html
-      tidemark quality --scheduled
     """
     if context.invoked_subcommand is not None:
         return 0
-    if asked["scheduled"] and (asked["layer"] or asked["full"] or asked["snapshot"] is not None):
-        raise click.UsageError("--scheduled goes by quality.schedule in pipeline.yml; leave --layer, --full and --snapshot out")
-    return _report(context.obj["conf"], asked | {"report": report, "junit": junit}, format)
+    return _report(context.obj["conf"], asked | {"report": report}, format)
 
 
 @command.command()
@@ -90,32 +81,28 @@ def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
     lake = Lake.open(conf)
     with Console(stderr=True).status("starting") as progress:
         run = _run(lake, asked, lambda table: progress.update(f"checking {table}"))
-    show(summary(run) if run else [], format, SUMMARY_COLUMNS)
-    for line in (*(failures(run) if run else ()), *describe_gates(lake.conf, lake.table_path)):
+    show(summary(run), format, SUMMARY_COLUMNS)
+    for line in (*failures(run), *describe_gates(lake.conf, lake.table_path)):
         click.echo(visible(line), err=True)
-    click.echo(f"report: {asked['report']}" if run else "no suite is due", err=True)
-    return 0 if (run is None or run.is_passed) and not any(closed_gates(lake.conf, lake.table_path)) else 1
+    click.echo(f"report: {asked['report']}", err=True)
+    return 0 if run.is_passed and not any(closed_gates(lake.conf, lake.table_path)) else 1
 
 
-def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run | None":
+def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run":
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import last_runs
     from orchestration.quality.outcome import Cause
     from orchestration.quality.publish import publish, store_run
-    from orchestration.quality.suites import suites as of_conf
+    from orchestration.quality.suites import suites
     from orchestration.storage import quality_tables
     from orchestration.storage.snapshots import find_snapshot
-    from orchestration.supervisor.schedules import due
 
     pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
     with quality_tables.lock(lake.conf.lake):
-        suites = of_conf(lake.conf)
-        suites = due(lake, suites, now) if asked["scheduled"] else suites
-        if not suites:
-            return None
-        cause = Cause.SCHEDULED if asked["scheduled"] else Cause.SNAPSHOT if pins else Cause.ASKED
-        scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else last_runs(lake.conf.lake))
-        run = check(lake, suites, now, tell, scope)
+        scope = Scope(
+            Cause.SNAPSHOT if pins else Cause.ASKED, asked["layer"], pins, None if asked["full"] or pins else last_runs(lake.conf.lake)
+        )
+        run = check(lake, suites(lake.conf), now, tell, scope)
         rows = store_run(lake, run)
-    publish(lake, run, rows, asked["report"], asked["junit"])
+    publish(lake, run, rows, asked["report"])
     return run

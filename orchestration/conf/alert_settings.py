@@ -157,7 +157,7 @@ class AlertsFile(Setting):
     """What to be told of. The file may be absent."""
 
     alerts: dict[Identifier, Annotated[AlertSettings, Field(examples=[{"reading": "temperature", "when": "value > 280"}])]] | None = Field(
-        examples=[{"oven_too_hot": {"reading": "temperature", "when": "value > 280"}}]
+        default=None, examples=[{"oven_too_hot": {"reading": "temperature", "when": "value > 280"}}]
     )
     """Alerts by name."""
     channels: dict[Identifier, ChannelSettings] = Field(default_factory=dict, examples=[{"night_shift": {"apprise": "${env:PAGER_URL}"}}])

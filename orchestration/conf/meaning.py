@@ -45,7 +45,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     if engine := sound.get("engine"):
         yield from _check_engine(engine)
     if quality := sound.get("quality"):
-        yield from check_quality(folder, quality, declared)
+        yield from check_quality(quality, declared)
     if (page := sound.get("page")) and not page.token and not is_loopback(page.host):
         yield Finding.of(("page", "host"), f"is {quoted(page.host)}, which other machines reach; set page.token, or keep 127.0.0.1")
     yield from _check_references(sound.get("references", {}))

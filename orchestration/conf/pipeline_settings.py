@@ -137,24 +137,15 @@ class Reference(Setting):
 
 @dataclass(frozen=True)
 class Quality(Setting):
-    """When suites of expectations are checked, and what a failure does. Nothing here changes a result."""
+    """What a failed expectation does. Nothing here changes a result."""
 
-    schedule: Schedule | None = Field(default=None, examples=["15 3 * * *"])
-    """When every suite is checked that `schedules` does not name: minute, hour, day of month, month, day of week, in UTC. Absent or null:
-    only by `tidemark quality`."""
-    schedules: Mapping[PlainText, Schedule | None] = Field(default_factory=dict, examples=[{"silver_readings": "0 * * * *"}])
-    """When single suites are checked, by the name of the suite; null: only by `tidemark quality`."""
     gates: Mapping[PlainText, GateMode] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
     """What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say so.
     `hold`: gold does not read what has not passed (silver.readings only). Other tables: off."""
-    webhook: Address | None = Field(default=None, examples=["https://alerts.plant.example/tidemark"])
-    """Address that a change of state is posted to. Absent or null: none."""
+    channels: Unique[Identifier] = Field(default=(), examples=[["night_shift"]])
+    """Channels of alerts.yml that are notified when an expectation fails or holds again, and when a gate closes or opens. Absent: none."""
     reference: OrAbsent[Reference] = Field(default=None, examples=[{"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z"}])
     """The time that drift is measured against. Absent: no fixed one."""
-
-    def schedule_of(self, suite: str) -> str | None:
-        """When the suite of this name is checked, as a cron expression in UTC; None: only by `tidemark quality`."""
-        return self.schedules.get(suite, self.schedule)
 
 
 @dataclass(frozen=True)
@@ -227,8 +218,8 @@ class PipelineFile(Setting):
     """How Spark runs."""
     maintenance: Maintenance = Field(default_factory=Maintenance, examples=[{"every_seconds": 3600, "retain_seconds": 604_800}])
     """How the lake is kept small."""
-    quality: Quality = Field(default_factory=Quality, examples=[{"schedule": "15 3 * * *", "gates": {"silver.readings": "hold"}}])
-    """When suites of expectations are checked, and what a failure does."""
+    quality: Quality = Field(default_factory=Quality, examples=[{"gates": {"silver.readings": "hold"}, "channels": ["night_shift"]}])
+    """What a failed expectation does."""
     dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}])
     """What `tidemark dbt` runs."""
     references: dict[Identifier, ReferenceSettings] = Field(

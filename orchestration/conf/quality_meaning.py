@@ -1,8 +1,6 @@
-"""What section `quality` of pipeline.yml means: cron expressions, names of suites and tables, where a gate can hold."""
+"""What section `quality` of pipeline.yml means: names of tables and channels, where a gate can hold."""
 
 from collections.abc import Iterator
-from importlib import resources
-from pathlib import Path
 
 from expectations.wording import hint, quoted
 from orchestration.conf.names import Declared
@@ -12,16 +10,12 @@ from orchestration.conf.structure import Finding
 HOLDABLE = "silver.readings"
 """The one table of which something is handed over."""
 FIXED = ("bronze.events", HOLDABLE, "silver.quarantine", "silver.late", "silver.duplicates")
-OWN_SUITES = "expectations"
-"""Folder of the conf."""
 
 
-def check_quality(folder: Path, quality: Quality, declared: Declared) -> Iterator[Finding]:
-    known = _suites(folder)
-    for suite in quality.schedules:
-        if suite not in known:
-            problem = f"names {quoted(suite)}, which is no suite; {hint(suite, known, 'they are ' + ', '.join(known))}"
-            yield Finding.of(("quality", "schedules"), problem, suite)
+def check_quality(quality: Quality, declared: Declared) -> Iterator[Finding]:
+    for at, channel in enumerate(quality.channels):
+        if declared.lacks("channels", channel):
+            yield Finding.of(("quality", "channels", at), f"names {declared.unknown('channels', channel, 'alerts')}")
     for table, mode in quality.gates.items():
         yield from _check_gate(table, mode, declared)
     reference = quality.reference
@@ -38,10 +32,3 @@ def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Find
     elif mode == GateMode.HOLD and table != HOLDABLE:
         problem = f"is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"
         yield Finding.of(("quality", "gates", table), problem)
-
-
-def _suites(folder: Path) -> list[str]:
-    """Those of the package and those of the conf, by the names of their files."""
-    own = folder / OWN_SUITES
-    files = [*resources.files("expectations").iterdir(), *(own.iterdir() if own.is_dir() else ())]
-    return sorted({file.name.removesuffix(".yml") for file in files if file.name.endswith(".yml")})

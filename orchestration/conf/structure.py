@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from expectations.settings import NAME, Step
 from expectations.wording import hint, nearest, quoted
 from orchestration.conf.files import ENTRIES, MODELS
+from orchestration.conf.removed import instead_of
 from orchestration.conf.schemas import Node, resolved, schema_of
 
 KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "empty"}
@@ -73,7 +74,7 @@ def _sound(name: str, data: Any, folder: Path, wrong: Collection[tuple[Step, ...
     if not isinstance(data, dict):
         return {}
     root = schema_of(name)
-    stand_in = {key: example_of(resolved(root["properties"][key], root), root) for key in root["required"]}
+    stand_in = {key: example_of(resolved(root["properties"][key], root), root) for key in root.get("required", ())}
     kept = {key: value for key, value in data.items() if (key,) not in wrong}
     for key in kept.keys() & set(ENTRIES):
         kept[key] = kept[key] and {entry: value for entry, value in kept[key].items() if (key, entry) not in wrong}
@@ -109,7 +110,8 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
     written = error["input"].keys() - {NAME} if isinstance(error["input"], dict) else error["input"]
     if kind == "unexpected_keyword_argument":
         names = _node(name, path[:-1])["properties"]
-        yield Finding(path, f"{where(path)} is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}")
+        unknown = f"is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}"
+        yield Finding(path, f"{where(path)} {instead_of(path, error['input']) or unknown}")
     elif kind == "missing":
         node, key = _node(name, path[:-1]), path[-1]
         if not nearest(key, set(written) - set(node["properties"])):  # a misspelt key is a finding of its own

@@ -15,6 +15,8 @@ from orchestration import crash
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.channel import Channel, RefusedError
 from orchestration.errors import without_secrets
+from orchestration.jobs.quality_notices import POLICIES as QUALITY_POLICIES
+from orchestration.jobs.quality_notices import expectation_changes, gate_changes, table_of
 from orchestration.storage import registry
 from orchestration.storage.acknowledgements import acknowledgements
 from orchestration.storage.alert_changes import COLUMNS, pinned_alerts
@@ -88,31 +90,43 @@ def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> Channel
     take_up_sent(conf.lake, name, now)
     done = finished(conf.lake, name, {of.message.message_id for of in before.waiting})
     state = replace(before, waiting=[of for of in before.waiting if of.message.message_id not in done])
-    pinned = pinned_alerts(conf.lake)
-    if pinned is None:
-        return state
-    rows = pinned.since(state.version) if pinned.table_id == state.table_id and pinned.version >= state.version else None
-    if rows is None:
-        rows, state = pinned.all(), replace(state, standings={})
-    changes = [Change(**{column: row[column] for column in COLUMNS}) for row in rows]
+    state, changes = _new_changes(conf, name, state, now)
     if changes or state.standings:
-        around = _around(conf, name, state, now, is_new=bool(changes))
-        found, standings = notices(name, conf.notice_policies, state.standings, changes, around)
-        if held_back := [Outcome(_waiting(of), SUPPRESSED, of.reason) for of in found if of.reason]:
+        around = _around(conf, name, state, changes, now)
+        policies = {alert: replace(policy, channels=conf.quality.channels) for alert, policy in QUALITY_POLICIES.items()}
+        new, standings = notices(name, conf.notice_policies | policies, state.standings, changes, around)
+        if held_back := [Outcome(_waiting(notice), SUPPRESSED, notice.reason) for notice in new if notice.reason]:
             record(conf.lake, name, held_back, now)
-        state = replace(state, standings=standings, waiting=[*state.waiting, *(_waiting(of) for of in found if of.reason is None)])
-    state = replace(state, table_id=pinned.table_id, version=pinned.version)
+        waiting = [*state.waiting, *(_waiting(notice) for notice in new if notice.reason is None)]
+        state = replace(state, standings=standings, waiting=waiting)
     if state != before:
         write_state(conf.lake, name, state)
     return state
 
 
-def _around(conf: Conf, name: str, state: ChannelState, now: datetime, *, is_new: bool) -> Around:
+def _new_changes(conf: Conf, name: str, state: ChannelState, now: datetime) -> tuple[ChannelState, list[Change]]:
+    """Read what has changed since `state` in gold.alerts, and in data quality where the channel is to hear of it."""
+    changes: list[Change] = []
+    if (pinned := pinned_alerts(conf.lake)) is not None:
+        rows = pinned.since(state.version) if pinned.table_id == state.table_id and pinned.version >= state.version else None
+        if rows is None:
+            of_quality = {key: standing for key, standing in state.standings.items() if standing.change.alert in QUALITY_POLICIES}
+            rows, state = pinned.all(), replace(state, standings=of_quality)
+        changes = [Change(**{column: row[column] for column in COLUMNS}) for row in rows]
+        state = replace(state, table_id=pinned.table_id, version=pinned.version)
+    if name in conf.quality.channels:
+        checked, checked_at = expectation_changes(conf, state.standings, state.checked_at)
+        changes += [*checked, *gate_changes(conf, state.standings, now)]
+        state = replace(state, checked_at=checked_at)
+    return state, changes
+
+
+def _around(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change], now: datetime) -> Around:
     devices = registry.current(conf.lake)
-    known = known_changes(conf.lake, name) if is_new else {}
+    known = known_changes(conf.lake, name) if changes else {}
     return Around(
         now,
-        {device["device_id"]: device["zone"] for device in devices if device["zone"]},
+        {device["device_id"]: device["zone"] for device in devices if device["zone"]} | table_of(state.standings, changes),
         {device["device_id"]: device["groups"] or () for device in devices},
         [noted.silence for noted in silences(conf.lake)],
         acknowledgements(conf.lake).keys(),

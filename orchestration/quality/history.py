@@ -26,7 +26,7 @@ RESULTS = "quality.results"
 RESULT_SCHEMA = declared(
     ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
     ("run_at", INSTANT, "when it began"),
-    ("cause", pa.string(), "asked, scheduled, gate or snapshot"),
+    ("cause", pa.string(), "asked, gate or snapshot; scheduled in runs of earlier versions"),
     ("table_name", pa.string(), "SQL name of the table that was checked"),
     ("table_id", pa.string(), "Delta's id of the table; null where it does not exist"),
     ("table_version", pa.int64(), "Delta version that was checked; null where the table does not exist"),
@@ -42,7 +42,7 @@ RESULT_SCHEMA = declared(
     ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail; more are in quality.failed_rows"),
 )
 """Grain: one expectation of one suite on one table in one run."""
-ALL_SUITES = [Cause.ASKED.value, Cause.SCHEDULED.value]
+ALL_SUITES = [Cause.ASKED.value, "scheduled"]
 """Causes of runs that later runs continue. A run on a snapshot is about the past, and a gate evaluates critical expectations only."""
 
 MOST_RUNS = 200
@@ -86,15 +86,6 @@ class Streak:
 Trends = Mapping[Identity, Sequence[Point]]
 
 
-@dataclass(frozen=True)
-class Change:
-    """An expectation that failed and holds now, or the other way round; `is_new`: it has no earlier result."""
-
-    table: TableResult
-    result: Result
-    is_new: bool
-
-
 def append_results(lake: Location, run: Run) -> None:
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     quality_tables.append(lake, RESULTS, pa.Table.from_pylist(rows, RESULT_SCHEMA))
@@ -135,15 +126,14 @@ def streak(points: Sequence[Point]) -> Streak | None:
     return Streak(failing[-1], len(failing), len(failing) == len(decided)) if failing else None
 
 
-def changes(run: Run, history: Trends) -> Iterator[Change]:
-    """Expectations whose state differs from their last checked run before. Of those without one, only failures."""
+def mended(run: Run, history: Trends) -> Iterator[tuple[TableResult, Result]]:
+    """Yield the expectations that hold and failed in the last run before that could check them."""
     for table in run.tables:
         for result in table.results:
             points = history.get(identity(table.table, result), ())
             before = [point.is_success for point in points if point.run_at < run.run_at and point.is_success is not None]
-            now = result.outcome.is_success
-            if now is not None and now != (before[-1] if before else True):
-                yield Change(table, result, not before)
+            if result.outcome.is_success and before and not before[-1]:
+                yield table, result
 
 
 def _newest(lake: Location, *keys: str) -> list[dict[str, Any]]:

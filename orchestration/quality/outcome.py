@@ -74,13 +74,12 @@ def run_id(run_at: datetime) -> str:
 
 
 class Cause(StrEnum):
-    """Why a run was made. The next run continues after ASKED and SCHEDULED.
+    """Why a run was made. The next run continues after ASKED.
 
     SNAPSHOT is about the past. GATE evaluates critical expectations only, and is kept only if one failed.
     """
 
     ASKED = "asked"
-    SCHEDULED = "scheduled"
     GATE = "gate"
     SNAPSHOT = "snapshot"
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from expectations.suite import Severity
 from orchestration.quality.failed_rows import FailedRow, FailedRows
 from orchestration.quality.formatting import shorten
-from orchestration.quality.history import Point, Streak, Trends, changes, streak
+from orchestration.quality.history import Point, Streak, Trends, mended, streak
 from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
 from orchestration.rendering import short, visible
 
@@ -64,14 +64,9 @@ class Item:
 
 def write_report(run: Run, file: Path, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -> None:
     """Write the page; a reader sees the old page or the new one, never half of one."""
-    replace_by(file, rendered(run, rows, trends).encode())
-
-
-def replace_by(file: Path, content: bytes) -> None:
-    """Write a file atomically, and create its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.draft")
-    draft.write_bytes(content)
+    draft.write_bytes(rendered(run, rows, trends).encode())
     draft.replace(file)
 
 
@@ -85,7 +80,7 @@ def rendered(run: Run, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -
         tables=[(f"t{n}", *about) for n, about in enumerate(zip(run.tables, summary(run), items, strict=True), start=1)],
         totals={word: sum(table.counts[word] for table in run.tables) for word in COUNTED},
         wrong=sorted(failed, key=lambda item: order.index(item.result.expectation.severity)),
-        mended=[change for change in changes(run, trends) if change.result.outcome.is_success],
+        mended=[*mended(run, trends)],
     )
 
 

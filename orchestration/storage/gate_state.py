@@ -76,13 +76,19 @@ def closed_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[Gat
     return filter(lambda state: state.is_closed, _states(conf, READ_BY_GOLD if is_holding(conf) else (), path_of))
 
 
-def describe_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[str]:
-    """Lines about closed gates, and about tables whose gate only warns and whose last check failed."""
+def failing_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[tuple[GateState, str]]:
+    """Closed gates, and tables whose gate only warns and whose last check failed, each with what that means."""
     for closed in closed_gates(conf, path_of):
-        yield from describe_closed(closed).splitlines()
+        yield closed, describe_closed(closed)
     for state in _states(conf, [name for name, mode in conf.quality.gates.items() if mode is GateMode.WARN], path_of):
         if state.failure is not None:
-            yield f"{state.table}: {state.failure}"
+            yield state, f"{state.table}: {state.failure}"
+
+
+def describe_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[str]:
+    """Lines about `failing_gates`."""
+    for _, text in failing_gates(conf, path_of):
+        yield from text.splitlines()
 
 
 def describe_closed(state: GateState) -> str:

@@ -64,12 +64,13 @@ Standings: TypeAlias = dict[str, Standing]
 
 @dataclass(frozen=True)
 class ChannelState:
-    """`version` of the table `table_id`: what it has looked at."""
+    """`version` of the table `table_id`: what it has looked at. `checked_at`: the newest run of quality.results that it has looked at."""
 
     table_id: str = ""
     version: int = -1
     standings: Standings = field(default_factory=dict)
     waiting: list[Waiting] = field(default_factory=list)
+    checked_at: datetime | None = None
 
 
 def read_state(lake: Location, channel: str) -> ChannelState:

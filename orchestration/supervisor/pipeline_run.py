@@ -14,7 +14,6 @@ from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, plant_flows, retry
 from orchestration.jobs.snapshots import take_snapshot
-from orchestration.quality import suites
 from orchestration.storage.bindings import bind, changed_since_begun
 from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.commit import create, fence
@@ -28,7 +27,6 @@ from orchestration.storage.registry import sync
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.source_offsets import refuse_earlier_version
 from orchestration.storage.tables import ensure
-from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
 from orchestration.supervisor.sinks import ChannelSender, SinkSender
@@ -55,7 +53,6 @@ class PipelineRun:
         self._settled: tuple[int, ...] = ()
         self._paused_until = 0.0
         self._maintenance_at: datetime | None = None
-        self._check_at: datetime | None = None
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
@@ -64,7 +61,6 @@ class PipelineRun:
         refuse_damage(lake, names)
         self.feeds = Feeds(lake, self._intake, self.barrier, self._progress) if self._intake else None
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
-        self._check_at = schedules.next_at(lake, suites.suites(lake.conf))
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         self._references.begin(datetime.now(UTC))
@@ -199,22 +195,6 @@ class PipelineRun:
                 return
         self._pin()
         self._maintenance_at = maintenance.next_at(self._lake, now)
-
-    def is_check_due(self) -> bool:
-        return self._check_at is not None and datetime.now(UTC) >= self._check_at
-
-    def check(self) -> None:
-        """Suites that are due. Whatever goes wrong in a look, the streams go on: it is told."""
-        from orchestration.quality.report import failures
-
-        try:
-            looked = schedules.run_due(self._lake, suites.suites(self._lake.conf), datetime.now(UTC), lambda _: None)
-            for line in failures(looked) if looked else ():
-                self._progress.warned(line)
-            self._check_at = schedules.next_at(self._lake, suites.suites(self._lake.conf))
-        except Exception as error:
-            self._progress.warned(f"the tables could not be checked, and are not until the next start: {error}")
-            self._check_at = None
 
     def _pin(self) -> None:
         if not self.barrier.stop.is_set():

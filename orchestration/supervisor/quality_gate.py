@@ -101,9 +101,6 @@ def check_gate(lake: Lake, name: str, stop: threading.Event) -> GateState | None
             state = replace(state, failure=None)
         elif _store(lake, run, stop):
             state = replace(before if holds else state, failure=_failure(before.version, run))
-            if before.failure is None and lake.conf.quality.webhook:
-                # Readers of the table do not wait for the host; a process that ends does, for at most 20 s.
-                threading.Thread(target=_announce, args=(lake.conf.quality.webhook, run, before.version < 0), name="webhook").start()
         else:
             return None
     write_gate_state(lake.conf.lake, state)
@@ -116,14 +113,6 @@ def _failure(after: int, run: Run) -> Failure:
     (table,) = run.tables
     assert table.version is not None
     return Failure(after, table.version, f"{run.run_at:%Y-%m-%d %H:%M:%SZ}", tuple(failures(run)))
-
-
-def _announce(url: str, run: Run, is_new: bool) -> None:
-    from orchestration.quality.history import Change
-    from orchestration.quality.webhook import post_changes
-
-    (table,) = run.tables
-    post_changes(url, run, [Change(table, result, is_new) for result in table.failed], None)
 
 
 def _evaluate_new_rows(lake: Lake, before: GateState, newest: int) -> Run | None:

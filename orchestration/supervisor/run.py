@@ -52,8 +52,6 @@ def run_once(
     if run.is_maintenance_due() and not stop.is_set():
         run.maintain()
     run.seal()
-    if run.is_check_due() and not stop.is_set():
-        run.check()
     if tell is not None:
         tell(summary(lake, begin, datetime.now(UTC)))
     run.refuse_down()
@@ -121,18 +119,17 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
 
 def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:
     """Gold cycles, seals and references, each when the one before has ended; maintenance between two, as they write what it compacts.
-    Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
     """
     ended = [name for name, work in behind.items() if work.done()]
     for name in ended:
         behind.pop(name).result()
-    todo = {"quality": run.check} if run.is_check_due() else {}
+    todo: dict[str, Callable[[], None]] = {}
     if run.is_maintenance_due() and "maintenance" not in ended:
-        todo |= {} if behind.keys() - {"quality"} else {"maintenance": run.maintain}
+        todo = {} if behind else {"maintenance": run.maintain}
     elif "maintenance" not in behind:
-        todo |= {"gold": run.gold_cycle, "seals": run.seal, "references": run.look_at_references}
+        todo = {"gold": run.gold_cycle, "seals": run.seal, "references": run.look_at_references}
     for name, work in todo.items():
         if name not in behind:  # each in a new thread: the JVM keeps the session that was active in one
             behind[name] = ThreadPoolExecutor(1, name).submit(work)

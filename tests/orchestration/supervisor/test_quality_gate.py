@@ -24,7 +24,6 @@ from orchestration.supervisor.quality_gate import GateClosedError, QualityGate
 from orchestration.supervisor.replay import refuse_unless_passed
 from tests.lakes import bare_conf, write
 from tests.orchestration.quality.test_quality import DEVICE, kept
-from tests.orchestration.quality.test_webhook import Server, serving
 from tests.rows import INGESTED_AT, at
 
 READINGS, LATE = "silver.readings", "silver.late"
@@ -57,10 +56,6 @@ def add(lake: Lake, name: str, *device_ids: str | None) -> None:
 def gate_of(lake: Lake, told: list[str] | None = None) -> QualityGate:
     """Of a run that begins now: it knows only what is on the disk."""
     return QualityGate(lake, threading.Event(), (told if told is not None else []).append)
-
-
-def calling(lake: Lake, url: str) -> QualityGate:
-    return gate_of(Lake(replace(lake.conf, quality=Quality(gates=lake.conf.quality.gates, webhook=url))))
 
 
 def is_open(lake: Lake) -> bool:
@@ -207,38 +202,6 @@ def test_a_gate_that_only_warns_tells_of_each_failure_and_holds_nothing(lake: La
     assert exit_code(["status"]) == 0
     assert "silver.readings: version 3 does not pass" in capsys.readouterr().err
     assert "is held back" in refusal(capsys, "--version", "3", "--reason", "calibration")
-
-
-def told_by_webhook(gate: QualityGate, server: Server) -> list[tuple[str | None, int]]:
-    """Of each change what was before, and the version, after one more check."""
-    gate.is_open()
-    gate.warn()
-    for thread in threading.enumerate():
-        if thread.name == "webhook":
-            thread.join()
-    return [(change["before"], change["table_version"]) for document in server.documents for change in document["changes"]]
-
-
-def test_a_gate_that_closes_calls_the_webhook_once_and_once_more_after_a_release(lake: Lake) -> None:
-    with serving(200) as (server, url):
-        gate = calling(lake, url)
-        add(lake, READINGS, BAD)
-        assert told_by_webhook(gate, server) == [(None, 1)]
-        assert told_by_webhook(gate, server) == [(None, 1)]
-        assert exit_code(["quality", "release", "--version", "1", "--reason", "calibration"]) == 0
-        add(lake, READINGS, BAD)
-        assert told_by_webhook(gate, server) == [(None, 1), ("ok", 2)]
-    assert (server.documents[0]["cause"], server.documents[0]["report"], server.documents[0]["is_passed"]) == ("gate", None, False)
-
-
-def test_a_gate_that_warns_calls_the_webhook_when_something_fails_that_passed(lake: Lake) -> None:
-    lake.conf.quality.gates[READINGS] = GateMode.WARN  # type: ignore[index]
-    with serving(200) as (server, url):
-        gate, told = calling(lake, url), []
-        for device in (BAD, BAD, "oven", BAD):
-            add(lake, READINGS, device)
-            told.append(told_by_webhook(gate, server))
-    assert told == [[(None, 1)], [(None, 1)], [(None, 1)], [(None, 1), ("ok", 4)]]
 
 
 def test_status_and_quality_say_that_the_gate_is_closed(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
