@@ -53,7 +53,8 @@ def command(
     Tables are bronze.events, silver.*, gold.<group>_aggregates and gold.<group>_vectors, marts.*, ops.* and quality.*; gold.aggregates and
     gold.vectors have all groups. Those of gold show the newest revision of each row, and behind _history all revisions; gold.<group>_live
     has the windows that are still open. A query over marts reads the snapshot that they were built of.
-    Queries only read: they cannot name files, write, or call anything but SQL functions.
+    Queries only read: they cannot name files, write, or call anything but SQL functions. With --engine spark a query has your rights;
+    only commands are refused.
     """
     if snapshot is not None and at is not None:
         raise click.UsageError("give --snapshot or --at, not both")

@@ -1,4 +1,4 @@
-"""Takes write access from the JVM that answers queries, with Linux's Landlock: a thread restricts itself and whatever it starts.
+"""Takes write access from processes that answer queries, with Linux's Landlock: a thread restricts itself and whatever it starts.
 
 https://docs.kernel.org/userspace-api/landlock.html; in kernels from 5.13 on, for every user, without a package.
 """

@@ -1,33 +1,23 @@
-"""The Spark engine: a query in Spark's dialect is parsed, checked by the SQL guard, and run in a JVM without write access."""
+"""The Spark engine: one query in Spark's SQL over one snapshot, by `Lake.sql`, with the rights of whoever typed it."""
 
 import logging
 import re
-import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import ParseException, PySparkException
+from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
-from orchestration.engine.jars import fetched
-from orchestration.engine.java import require_java
-from orchestration.engine.session import spark_session
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Answer, Limits, Question
-from orchestration.serving.sql.catalog import Catalog
 from orchestration.serving.sql.refusal import RefusedError, pointed
-from orchestration.serving.sql.sql_guard import SqlGuard
 from orchestration.storage.marts import snapshot_for
-from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.views import View, views
 
 PLACE = re.compile(r"line (\d+),? pos(ition)? (\d+)")
 """Spark counts a `pos` from 0 and a `position` from 1."""
@@ -40,58 +30,49 @@ class SparkEngine:
     """Answers one query after the other. Use as a context manager."""
 
     def __init__(self, conf: Conf, limits: Limits, spark: SparkSession | None = None) -> None:
-        """Starts the JVM. `spark`: use this session instead, of a JVM that the caller stops."""
-        self._conf, self._limits = conf, limits
-        self._catalogs: dict[tuple[View, ...], Catalog] = {}
+        """Start the JVM. `spark`: use this session instead, of a JVM that the caller stops."""
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # translate() reports the same
-        self._scratch = tempfile.TemporaryDirectory(prefix="tidemark-sql-", ignore_cleanup_errors=True)
-        self._is_own, self._jobs = spark is None, ""
-        self.spark = spark or _start_spark(conf, Path(self._scratch.name), limits)
+        self._limits, self._jobs, self._is_own = limits, "", spark is None
+        self._lake = Lake(conf, spark)
+        self._spark = self._lake.spark
 
     def __enter__(self) -> "SparkEngine":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._is_own:
-            self.spark.stop()
-        self._scratch.cleanup()
+            self._spark.stop()
 
     def ask(self, question: Question) -> Answer:
-        """Rows of a query."""
-        snapshot = snapshot_for(self._conf.lake, question.query, question.snapshot_id, question.at)
-        named_views = views(self._conf, snapshot)
-        key = tuple(named_views.values())
-        if key not in self._catalogs:
-            self._catalogs[key] = Catalog(self.spark, named_views)
+        """Rows of a query, at most `Limits.rows` within `Limits.seconds`."""
+        snapshot = snapshot_for(self._lake.conf.lake, question.query, question.snapshot_id, question.at)
         with self._time_limit():
             try:
-                return self._run(self._plan(question.query, self._catalogs[key]), snapshot)
+                self._refuse_commands(question.query)
+                rows = self._lake.sql(question.query, snapshot.snapshot_id if snapshot else None)
+                answer = rows.limit(self._limits.rows + 1).toArrow()
             except (PySparkException, Py4JError) as error:
                 raise translate(error, question.query) from error
+        return Answer(answer.slice(0, self._limits.rows), snapshot, answer.num_rows > self._limits.rows)
 
     def cancel(self) -> None:
         """Cancel the running query, even before its first job."""
-        self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._jobs)
+        self._spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._jobs)
 
-    def _plan(self, query: str, catalog: Catalog) -> DataFrame:
-        if len(query.encode()) > self._limits.query_bytes:
-            raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
-        if not query.strip():
-            raise RefusedError("the query is empty.")
-        plan = catalog.parse(query)
-        guard = SqlGuard(query, catalog.names)
-        guard.check(plan)
-        return catalog.resolve(plan, guard.tables_read)
-
-    def _run(self, rows: DataFrame, snapshot: Snapshot | None) -> Answer:
-        answer = rows.limit(self._limits.rows + 1).toArrow()
-        return Answer(answer.slice(0, self._limits.rows), snapshot, answer.num_rows > self._limits.rows)
+    def _refuse_commands(self, query: str) -> None:
+        """RefusedError unless Spark's parser takes the text for one query: between the brackets of a CTE stands nothing else."""
+        parser = self._spark._jsparkSession.sessionState().sqlParser()
+        parser.parsePlan(query)
+        try:
+            parser.parsePlan(f"with asked as (\n{query.rstrip().rstrip(';')}\n) select 1")
+        except ParseException:
+            raise RefusedError("this is no query, or more than one: write a single one, such as `select ..`.") from None
 
     @contextmanager
     def _time_limit(self) -> Iterator[None]:
         """Spark jobs in this context are cancelled at the time limit."""
         self._jobs = uuid.uuid4().hex  # of its own for each query: no later job of a group that was cancelled runs
-        self.spark.sparkContext.setJobGroup(self._jobs, "", interruptOnCancel=True)
+        self._spark.sparkContext.setJobGroup(self._jobs, "", interruptOnCancel=True)
         deadline = time.monotonic() + self._limits.seconds
         timer = threading.Timer(self._limits.seconds, self.cancel)
         timer.start()
@@ -105,38 +86,10 @@ class SparkEngine:
             timer.cancel()
 
 
-def _start_spark(conf: Conf, scratch: Path, limits: Limits) -> SparkSession:
-    """A session whose JVM can write in `scratch` only."""
-    changes = {
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
-        "spark.driver.maxResultSize": str(limits.result_bytes),
-    }
-    require_java()
-    jars = fetched()
-
-    def start() -> SparkSession:
-        before, tempfile.tempdir = tempfile.tempdir, str(scratch)  # the JVM writes its port for PySpark there
-        try:
-            # On this machine whatever conf says: executors of a cluster could write.
-            return spark_session(replace(conf.engine, master=None, settings={}), jars, scratch / "spark.log", changes)
-        finally:
-            tempfile.tempdir = before
-
-    return landlock.without_write_access(start, [scratch]) if landlock.is_supported() else start()
-
-
 def translate(error: Exception, query: str) -> TidemarkError:
     """Spark's error as a sentence without a trace: a RefusedError if the query is wrong, a TidemarkError if the engine failed."""
     text = str(error).strip()
     condition = CONDITION.search(text)
-    if "spark.driver.maxResultSize" in text:
-        return RefusedError("the answer is too large: select fewer rows or columns, or aggregate.")
-    if "OutOfMemoryError" in text or "SparkOutOfMemoryError" in text:
-        return RefusedError("the query needs more memory than a query may use: read less at once.")
-    if "StackOverflowError" in text:
-        return RefusedError("the query is too large: split it.")
     if condition is None:
         return TidemarkError(_cause(text))
     # An error in a task comes inside the trace of the task; the message begins at the condition.
