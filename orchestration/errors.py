@@ -16,7 +16,7 @@ EXTRAS = {
     "matplotlib": "plots",
     "opentelemetry": "otel",
 }
-"""By top-level module: the extra of the package that brings it."""
+"""The extra of the package that brings each top-level module."""
 
 
 class TidemarkError(Exception):

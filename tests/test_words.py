@@ -13,7 +13,6 @@ PENDING = {
     *(f"orchestration/{room}" for room in ("conf", "engine", "jobs", "quality", "storage")),
     *(f"orchestration/connectors/{room}" for room in ("fast_alerts", "simulator", "sampling.py")),
     *(f"orchestration/audit/verify/{reader}_payload.py" for reader in ("avro", "binary", "protobuf", "sparkplug")),
-    "orchestration/serving/sql/spark_engine.py",
 }
 """Rooms and files whose words are not looked at yet. The set only shrinks."""
 FILES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from orchestration.conf.document import Step
+from expectations.settings import Step
 
 EVERY_NIGHT = "15 3 * * *"
 

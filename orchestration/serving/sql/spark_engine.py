@@ -94,8 +94,8 @@ def translate(error: Exception, query: str) -> TidemarkError:
         return TidemarkError(_cause(text))
     # An error in a task comes inside the trace of the task; the message begins at the condition.
     message = INTERNAL_ADVICE.sub("", text[condition.end() :].split("\n\n")[0].split("\n==")[0].split("\n\tat ")[0]).strip()
-    place = PLACE.search(text)
-    start = None if place is None else _start(query, int(place[1]), int(place[3]) - (place[2] is not None))
+    match = PLACE.search(text)
+    start = None if match is None else _start(query, int(match[1]), int(match[3]) - (match[2] is not None))
     return RefusedError(message if start is None else f"{message}\n{pointed(query, start)}")
 
 
