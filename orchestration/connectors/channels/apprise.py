@@ -1,4 +1,8 @@
-"""Chats, pagers and e-mail, by the library apprise: a message is a title and a few lines."""
+"""Chats, pagers and e-mail, by the library apprise: a message is a title and a few lines.
+
+It is sent as text: names of devices come from outside, and may look like links, markup or mentions. apprise escapes what a service reads as
+HTML or Markdown.
+"""
 
 import logging
 import re
@@ -12,6 +16,10 @@ from orchestration.errors import TidemarkError
 
 STATUS = re.compile(r"error=(\d{3})\b")
 KINDS = {"normal": apprise.NotifyType.SUCCESS, "firing": apprise.NotifyType.FAILURE}
+MARKDOWN_CHATS = {"discord", "mmost", "mmosts", "rocket", "rockets"}
+"""Services that read every text as Markdown, whatever apprise says of them, and tell people of `@all` in it."""
+WORD_JOINER = "\u2060"
+"""Is not shown, and ends a mention."""
 SHOWN = 50
 """Entities of one message."""
 
@@ -25,9 +33,14 @@ class AppriseChannel(Channel):
         service = apprise.Apprise()
         if not service.add(secret(self._url, FILE)):
             raise RefusedError(f"{self._url}, which {FILE} names, holds no address that apprise knows.")
+        chats = [plugin for plugin in service if MARKDOWN_CHATS & {plugin.protocol, plugin.secure_protocol}]
+        for chat in chats:
+            chat.notify_format = apprise.NotifyFormat.MARKDOWN
         for message in messages:
+            body = _body(message).replace("@", f"@{WORD_JOINER}") if chats else _body(message)
             with apprise.LogCapture(level=logging.WARNING, fmt="%(message)s") as said:  # type: ignore[no-untyped-call]
-                is_sent = service.notify(_body(message), _title(message), KINDS.get(message.state, apprise.NotifyType.WARNING))
+                kind = KINDS.get(message.state, apprise.NotifyType.WARNING)
+                is_sent = service.notify(body, _title(message), kind, body_format=apprise.NotifyFormat.TEXT)
                 status = STATUS.search(said.getvalue())  # of its words nothing else is kept: they may quote the address
             if not is_sent:
                 _refuse(int(status[1]) if status else None)
