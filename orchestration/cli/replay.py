@@ -2,6 +2,7 @@
 
 import os
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import click
@@ -15,13 +16,16 @@ NICE = 10
 @click.command()
 @click.option("--since", type=DAY, metavar="DAY", help="Apply the rules again to what was ingested from this day (UTC) on; copy the rest.")
 @click.option("--group", metavar="NAME", help="Only the gold of this device group, and of those that share its stream.")
+@click.option("--yes", is_flag=True, help="Go on where windows leave gold, because the conf no longer has their group or metric.")
 @click.pass_obj
-def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> None:
+def command(obj: dict[str, Any], since: datetime | None, group: str | None, yes: bool) -> None:
     """Build the next generation of silver and gold from bronze, under today's conf, and switch to it.
 
     It is built beside the active generation, by batch jobs, while `tidemark run` may go on; its streams then catch up, and readers
     see all of it at once. Killed at any moment, it leaves the old generation active; begin it again then. The old one is kept:
     `tidemark rollback`. Rows that came late stay late: that is recorded, and not decided anew.
+
+    It refuses where windows would leave gold because their group, or their metric in it, is not in the conf any more, and says which.
 
     \b
     Example:
@@ -33,6 +37,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     from orchestration.storage.lease import sole_writer
     from orchestration.storage.sealing import refuse_damaged_records
     from orchestration.supervisor.replay import STEPS, build, finish, flows_of, plan
+    from orchestration.supervisor.vanishing import farewell, refusal, vanishing_windows
 
     os.nice(NICE)  # before the JVM is there, which inherits it
     lake = Lake.open(obj["conf"])
@@ -41,6 +46,8 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     if group is not None and since is not None:
         raise click.UsageError("give --since or --group, not both: the gold of a group is always built from all of silver")
     wanted = plan(lake, group, since.date() if since else None)
+    if (vanishing := vanishing_windows(lake.conf, [*chain(*wanted.streams.values())])) and not yes:
+        raise refusal(vanishing)
     with (
         sole_writer(lake.conf.lake / generations.FOLDER) as lease,
         heap_is_named(lake),
@@ -50,4 +57,4 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
         lease.share(lake.spark)
         following = build(lake, wanted, progress)
         finish(following, wanted, progress)
-    click.echo(f"generation {following.generation.generation} is active", err=True)
+    click.echo(f"generation {following.generation.generation} is active{farewell(vanishing)}", err=True)

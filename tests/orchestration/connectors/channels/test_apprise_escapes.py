@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from email.message import Message as Mail
@@ -119,7 +119,7 @@ def test_a_chat_that_reads_markdown_gets_none_and_no_mention(chat: str, monkeypa
     assert [device for device in DEVICES if device not in shown] == []
 
 
-FAR = {
+FAR: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "slack": ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#plant", lambda body: html.unescape(body["attachments"][0]["text"])),
     "telegram": ("tgram://123456789:abcdefg_hijklmnop/12315544/", lambda body: Shown(body["text"]).text),
 }
