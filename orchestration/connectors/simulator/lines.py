@@ -26,30 +26,34 @@ TRUTH = pa.schema(
     ]
 )
 """Grain: one measurement of one line (a malformed line has one row), in order of arrival. Key: file, line, part."""
-LISTS = {"wide": ('"values":{', "%s:", "", "}}"), "list": ('"readings":[', '{"name":%s,"v":', "}", "]}")}
-"""How an event holds all metrics of a device: what opens them, stands before and after each value, and closes them."""
+SHAPES = {
+    "long": ("", '"metric":', ',"value":', "", ""),
+    "wide": ('"values":{', "", ":", "", "}"),
+    "list": ('"readings":[', '{"name":', ',"v":', "}", "]"),
+}
+"""The text before all measurements of an event, before and after the name of a metric, after its value, and after all measurements."""
 FIRST_NUMBER = re.compile(rb'":(-?\d)')
 FIRST_TEXT = re.compile(rb'":"')
 
 
 class Lines:
-    """The lines of a plan's messages."""
+    """Write messages as lines; the first default one is
+
+    {"device":"oven-01","metric":"temperature","value":181.2,"unit":"degC","zone":"hall-1","ts":"2026-01-05T00:00:00.000Z"}
+    """
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._names = [_text(metric.name) for metric in plan.metrics]
-        devices = [(f'{{"device":{_text(device.device_id)}', _member("zone", device.zone) + ',"ts":"') for device in plan.devices]
-        if plan.shape == "long":
-            metrics = [(f',"metric":{_text(metric.name)},"value":', _member("unit", metric.unit)) for metric in plan.metrics]
-            self._heads = _texts(device + metric for device, _ in devices for metric, _ in metrics)
-            self._tails = _texts(unit + zone for _, zone in devices for _, unit in metrics)
-        else:
-            self._heads = _texts(device + zone for device, zone in devices)
+        opening, before, between, after, closing = SHAPES[plan.shape]
+        units = [_member("unit", metric.unit) if plan.shape == "long" else "" for metric in plan.metrics]
+        self._heads = _texts(f'{{"device":{_text(device.device_id)},{opening}' for device in plan.devices)
+        self._names = _texts(f"{before}{_text(metric.name)}{between}" for metric in plan.metrics)
+        self._units = _texts(f"{after}{unit}" for unit in units)
+        self._tails = _texts(f'{closing}{_member("zone", device.zone)},"ts":"' for device in plan.devices)
 
     def bytes_of(self, messages: Messages) -> memoryview:
         """One line a message, line ends included; malformed ones are broken in their own way."""
-        pieces = self._long(messages) if self._plan.shape == "long" else self._list(messages, *LISTS[self._plan.shape])
-        whole = pc.binary_join_element_wise(*pieces, _constant("\n"), _constant(""))
+        device, measured = pa.array(messages["device"]), self._measurements(messages)
+        whole = _joined(self._heads.take(device), measured, self._tails.take(device), _instants(messages), _constant('Z"}\n'))
         is_malformed = messages["kind"] == Kind.MALFORMED
         broken = [_broken(whole[int(n)].as_py(), messages[n]) for n in np.flatnonzero(is_malformed)]
         if broken:
@@ -57,19 +61,18 @@ class Lines:
         _, offsets, data = whole.buffers()
         return memoryview(data)[: np.frombuffer(offsets, np.int64)[len(whole)]]
 
-    def _long(self, messages: Messages) -> list[pa.Array]:
-        """{"device":"oven-01","metric":"temperature","value":181.2,"unit":"degC","zone":"hall-1","ts":"2026-01-05T00:00:00.000Z"}"""
-        series = pa.array(messages["device"].astype(np.int64) * len(self._names) + messages["metric"])
-        numbers = _numbers(messages["value"][:, 0])
-        return [self._heads.take(series), numbers, self._tails.take(series), _instants(messages), _constant('Z"}')]
-
-    def _list(self, messages: Messages, opening: str, before: str, after: str, closing: str) -> list[pa.Array]:
-        """{"device":"oven-01","zone":"hall-1","ts":"2026-01-05T00:00:00.000Z","values":{"temperature":181.2,"power":1520.5}}"""
-        columns = [(_constant(before % name), _numbers(messages["value"][:, n])) for n, name in enumerate(self._names)]
-        cells = [pc.binary_join_element_wise(head, numbers, _constant(after), _constant("")) for head, numbers in columns]
-        values = pc.binary_join_element_wise(*cells, _constant(","), null_handling="skip")  # a dropout is left out
-        heads = self._heads.take(pa.array(messages["device"]))
-        return [heads, _instants(messages), _constant(f'Z",{opening}'), values, _constant(closing)]
+    def _measurements(self, messages: Messages) -> pa.Array:
+        """All measurements of each message; a dropout is left out."""
+        is_measured = ~np.isnan(messages["value"])
+        row, column = np.nonzero(is_measured)
+        metric = pa.array(messages["metric"][row] + column)
+        # The shortest decimal text that reads back as the same number.
+        numbers = pa.array(messages["value"][is_measured]).cast(pa.large_string()).cast(pa.large_binary())
+        texts = _joined(self._names.take(metric), numbers, self._units.take(metric))
+        if len(texts) == len(messages):
+            return texts
+        ends = pa.array(np.cumsum(np.insert(is_measured.sum(axis=1), 0, 0)))
+        return pc.binary_join(pa.LargeListArray.from_arrays(ends, texts), _constant(","))
 
 
 def truth(messages: Messages, plan: Plan, file: str, first_line: int) -> pa.Table:
@@ -96,9 +99,8 @@ def truth(messages: Messages, plan: Plan, file: str, first_line: int) -> pa.Tabl
     return pa.table([array.cast(field.type) for array, field in zip(columns, TRUTH, strict=True)], TRUTH)
 
 
-def _numbers(values: np.ndarray) -> pa.Array:
-    """Shortest decimal text that reads back as the same number; null for NaN."""
-    return pa.array(values, from_pandas=True).cast(pa.large_string()).cast(pa.large_binary())
+def _joined(*pieces: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(*pieces, _constant(""))
 
 
 def _instants(messages: Messages) -> pa.Array:
