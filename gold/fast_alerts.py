@@ -19,9 +19,9 @@ from gold.instants import EPOCH, SECOND, to_micros
 from gold.schema import SAMPLES
 from gold.signals import SETTINGS, of_signal, verdict
 from silver.config import SilverConfig
-from silver.evaluated import PLAIN_INSTANT, holds_all, retyped
-from silver.lookup import Lookup
-from silver.measurements import MEASURED, measured
+from silver.enrich import Enrichment
+from silver.judging import PLAIN_INSTANT, ChangingTable, conditions, retyped
+from silver.measurements import measured
 
 NEITHER = 2
 VERDICTS = {1: True, 0: False, NEITHER: None}
@@ -38,27 +38,27 @@ class Watched:
 class FastAlerts:
     """Conditions are compiled once. `watched`: by alert, for the next process too. Not for several threads."""
 
-    def __init__(self, alerts: Iterable[Alert], config: SilverConfig, lookup: Lookup, watched: Mapping[str, Watched]) -> None:
-        """ValueError where a rule of `config` has no translation to DuckDB."""
+    def __init__(self, alerts: Iterable[Alert], config: SilverConfig, devices: pa.Table, watched: Mapping[str, Watched]) -> None:
+        """`devices`: rows of silver.devices; may be replaced when they change."""
         self.alerts = [alert for alert in alerts if alert.fast]
         self.watched = {alert.name: watched.get(alert.name) or Watched() for alert in self.alerts}
-        self.lookup, self._config = lookup, config
-        self._rows = _Rows()
+        self.devices, self._config = devices, config
+        self._enrichment = Enrichment(config.metrics, config.policy)
+        self._rows = ChangingTable(retyped(self._enrichment.of_nothing(), INSTANT, PLAIN_INSTANT))
         self._store = duckdb.connect(config={"threads": 1})
         self._store.execute(SETTINGS)
-        self._rows.table = retyped(lookup.enriched(MEASURED.empty_table()), INSTANT, PLAIN_INSTANT)
-        self._store.register("enriched", self._rows)
+        self._store.register("measurement", self._rows)
         # Null for what is no sample of the alert.
         verdicts = [f"case when {of_signal(alert.signal)} then coalesce({verdict(alert)}::int, {NEITHER}) end" for alert in self.alerts]
         self._store.execute(
             f"prepare verdicts as select device_id, epoch_us(event_time), epoch_us(ingested_at), value, {', '.join(verdicts)} "
-            f"from enriched where {holds_all(config)} order by event_time"
+            f"from measurement where {' and '.join(conditions(config).values())} order by event_time"
         )
 
     def take(self, events: pa.Table) -> Iterator[pa.Table]:
         """Changes by events as of bronze.events, whose `ingested_at` is now: rows of ALERTS, without lineage."""
         for piece in measured(events, self._config):
-            self._rows.table = retyped(self.lookup.enriched(piece), INSTANT, PLAIN_INSTANT)
+            self._rows.table = retyped(self._enrichment.enriched(piece, self.devices), INSTANT, PLAIN_INSTANT)
             rows = self._store.execute("execute verdicts").fetchall()
             for number, alert in enumerate(self.alerts, 4):
                 yield from self._judge(alert, [(*row[:4], row[number]) for row in rows if row[number] is not None])
@@ -98,15 +98,3 @@ class FastAlerts:
             judged = judge(alert, states, pa.Table.from_pylist(samples, SAMPLES), EPOCH)  # time alone changes nothing here
             watched.states |= judged.states
             yield judged.changes
-
-
-class _Rows:
-    """The table that a query compiled once reads: another one each time."""
-
-    table: pa.Table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self.table.schema.__arrow_c_schema__()

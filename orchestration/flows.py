@@ -19,18 +19,14 @@ from gold.aggregates import COUNTED, aggregates, of_groups
 from orchestration.connectors.sources.all import sources
 from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
-from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs import amendments, ledger, plant_flows, retry
 from orchestration.jobs.bronze import EVENTS
-from orchestration.jobs.measurements import ReferenceData
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
-from orchestration.storage.references import TABLE as REFERENCES
-from orchestration.storage.references import keys_of
+from orchestration.storage.reference_data import publish
 from orchestration.storage.silver_settings import silver_config
-from silver.enrich import catalogue
-from silver.readings import Reference, readings
+from silver.readings import readings
 
 
 def flows(lake: Lake) -> list[Intake | Flow | Job]:
@@ -56,14 +52,18 @@ def silver_readings(lake: Lake) -> Flow:
         (table,),
         (EVENTS,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
-        rows=lambda: readings(reading.stream(lake, table.name, EVENTS, start_of(lake, table.name).version, 1), *reference_data(lake)),
+        rows=lambda: readings(
+            reading.stream(lake, table.name, EVENTS, start_of(lake, table.name).version, 1),
+            publish(lake.conf.lake),
+            silver_config(lake.conf),
+        ),
         write=partial(writing.readings, lake, table),
     )
 
 
 def silver_ledger(lake: Lake) -> Job:
     written = tuple(lake.tables[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
-    return Job(LEDGER_FLOW, written, run=lambda: ledger.account_for_all(lake, reference_data))
+    return Job(LEDGER_FLOW, written, run=lambda: ledger.account_for_all(lake))
 
 
 def gold(lake: Lake, stream: str) -> Flow:
@@ -97,13 +97,4 @@ def gold_flows(lake: Lake) -> Job:
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:
     """No part of a run: a person asks for it."""
-    return retry.foreseen(lake, reference_data, chosen)
-
-
-def reference_data(lake: Lake) -> ReferenceData:
-    """Devices, metrics, and the rest of what conf declares."""
-    conf = lake.conf
-    # Read as tables, not as streams: every micro-batch sees the registry and references as they are then.
-    metrics, conversions = (from_arrow(lake.spark, table) for table in catalogue(conf.metrics))
-    references = {key_of: lake.read(REFERENCES) for key_of in keys_of(conf)}
-    return Reference(lake.read("silver.devices"), metrics, conversions, references), silver_config(conf)
+    return retry.foreseen(lake, chosen)

@@ -1,7 +1,7 @@
 """The account of silver: every measurement of a bronze batch that is not among the readings is in quarantine, late or a duplicate.
 
 Pure, of Arrow tables. By identity (bronze_batch, bronze_row, part), never by Spark's count of dropped rows, which says 1 for 10.
-"Measurements" are rows of silver.readings.with_rule_results. Whoever calls brings them in pieces that fit in memory.
+"Measurements" are rows of silver.judging.judged. Whoever calls brings them in pieces that fit in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

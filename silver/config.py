@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from expectations.rule import Rule
-from silver.spec import PayloadFormat, Policy
+from silver.spec import Metric, PayloadFormat, Policy
 
 
 @dataclass(frozen=True)
 class SilverConfig:
-    """`shapes` is by name of source; `rules` are those of conf/rules.yml.
+    """`shapes` is by name of source, `metrics` the catalogue by name; `rules` are those of conf/rules.yml.
 
     `load_registry_formats`: the shapes of sources with the schemas of their registries; asked for each batch, as ids come up while a stream
     runs.
@@ -17,5 +17,6 @@ class SilverConfig:
 
     shapes: Mapping[str, PayloadFormat]
     policy: Policy
+    metrics: Mapping[str, Metric]
     rules: tuple[Rule, ...] = ()
     load_registry_formats: Callable[[], Mapping[str, PayloadFormat]] | None = None

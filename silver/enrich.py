@@ -1,12 +1,17 @@
-"""Enrichment: what the metric catalogue and the device registry know about a measurement.
+"""Enrichment: what the metric catalogue, the device registry and references know about measurements. Pure, of Arrow.
 
-Written in SQL, which both engines run: Spark for streams and replays, and DuckDB, translated, for a few events in the process.
+Without joins of an engine: of 50 rows, three of DuckDB take 3 ms, and this a fifth of that (measured).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from silver.measurements import MEASURED
+from silver.schema import DEVICES
 from silver.spec import UNASSIGNED_GROUP, Metric, Policy, Unknown
 
 METRICS = pa.schema(
@@ -18,73 +23,110 @@ METRICS = pa.schema(
 """Grain: one metric."""
 CONVERSIONS = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("multiply", pa.float64()), ("add", pa.float64())])
 """Grain: one unit that a source may name beside the metric's own."""
-
-VALUED = """
-  select m.*, c.minimum, c.maximum, c.metric is not null as is_metric_known,
-    m.unit_text is null or c.unit is null or m.unit_text = c.unit or v.metric is not null as is_unit_known,
-    case when m.unit_text is null or c.unit is null or m.unit_text = c.unit then m.number else m.number * v.multiply + v.add end as value
-  from {measurements} m
-  left join {metrics} c on c.metric = m.metric
-  left join {conversions} v on v.metric = m.metric and v.unit = m.unit_text
-"""
-"""Adds `value`, in the unit of the metric. A measurement without a unit is taken to be in it; a metric without a unit takes any."""
-VERSIONS = """
-  select device_id as registered_id, zone as registered_zone, groups as registered_groups, is_known, registered_at,
-    lead(registered_at) over (partition by device_id order by registered_at) as replaced_at
-  from {devices}
-"""
-"""Each version of a device with the instant at which the next one replaces it."""
-
-KEYS_OF_REFERENCES = ("device_id", "zone")
-REFERENCE_VERSIONS = """
-  select key_of, key, attributes as referred, registered_at,
-    lead(registered_at) over (partition by key_of, key order by registered_at) as replaced_at
-  from {references}
-"""
-"""As VERSIONS, of silver.references."""
-_ALL_ATTRIBUTES = """
-  case when r.referred is null then m.attributes when m.attributes is null then r.referred else map_from_entries(concat(
-    transform(map_entries(m.attributes), e -> struct(e.key as key, coalesce(e.value, r.referred[e.key]) as value)),
-    filter(map_entries(r.referred), e -> not array_contains(map_keys(m.attributes), e.key)))) end as attributes
-"""
-Catalogue = tuple[pa.Table, pa.Table]
-"""Rows of METRICS and of CONVERSIONS."""
+OF_DEVICE = ["zone", "groups", "is_known"]
+REFERENCE_KEYS = ("device_id", "zone")
+"""Columns of readings that references have keys for. Where both say the same attribute, the device's counts."""
 
 
-def catalogue(metrics: Mapping[str, Metric]) -> Catalogue:
-    """Rows of METRICS and of CONVERSIONS. Spark keeps tables of Arrow in its plan; for rows of Python it asks a process at every batch."""
-    described = [vars(metric) | {"metric": metric.name} for metric in metrics.values()]
-    conversions = [
-        vars(factors) | {"metric": metric.name, "unit": unit} for metric in metrics.values() for unit, factors in metric.conversions.items()
-    ]
-    return pa.Table.from_pylist(described, METRICS), pa.Table.from_pylist(conversions, CONVERSIONS)
+class ReferenceData(NamedTuple):
+    """Rows of silver.devices, and of silver.references: None where the lake has none."""
+
+    devices: pa.Table
+    references: pa.Table | None = None
 
 
-def described(policy: Policy) -> str:
-    """SQL that adds what the metric is, and what the registry said of the device when the event was ingested; `versions`: VERSIONS.
+class Enrichment:
+    """The catalogue of one conf, ready to be asked."""
 
-    So the answer is the same whoever asks and whenever: the live streams, a replay, a check.
-    """
-    is_assigned = "d.is_known" if policy.unknown_metric is Unknown.QUARANTINE else "d.is_known and c.metric is not null"
-    return f"""
-      select m.*, c.unit, c.aggregation, c.step_seconds, coalesce(d.is_known, false) as is_device_known,
-        coalesce(m.zone_text, case when d.is_known then d.registered_zone end) as zone,
-        case when {is_assigned} then d.registered_groups else array('{UNASSIGNED_GROUP}') end as groups
-      from {{measurements}} m
-      left join {{metrics}} c on c.metric = m.metric
-      left join {{versions}} d on d.registered_id = m.device_id and d.registered_at <= m.ingested_at
-        and (d.replaced_at is null or m.ingested_at < d.replaced_at)
-    """
+    def __init__(self, metrics: Mapping[str, Metric], policy: Policy) -> None:
+        self._policy = policy
+        described = [vars(metric) | {"metric": metric.name} for metric in metrics.values()]
+        conversions = [
+            vars(factors) | {"metric": metric.name, "unit": unit}
+            for metric in metrics.values()
+            for unit, factors in metric.conversions.items()
+        ]
+        self._metrics, self._conversions = pa.Table.from_pylist(described, METRICS), pa.Table.from_pylist(conversions, CONVERSIONS)
+
+    def of_nothing(self) -> pa.Table:
+        """The columns of `enriched`."""
+        return self.enriched(MEASURED.empty_table(), DEVICES.empty_table())
+
+    def enriched(self, measured: pa.Table, devices: pa.Table) -> pa.Table:
+        """MEASURED with all that rules ask for: `value`, `unit`, `zone`, `groups`, and what is known of metric, unit and device.
+
+        A measurement without a unit is taken to be in that of its metric, and a metric without a unit takes any. Of a device counts what
+        `devices` (rows of silver.devices) said when the event was ingested, so that the streams, a replay and a check get the same answer.
+        """
+        metric, is_metric_known = _rows_at(self._metrics.drop_columns("metric"), _index(self._metrics["metric"], measured["metric"]))
+        conversion, is_convertible = self._conversion(measured)
+        device, is_registered = _rows_at(devices.select(OF_DEVICE), _version_index(devices, "device_id", measured, "device_id"))
+        number, unit_text = measured["number"], measured["unit_text"]
+        is_in_unit = pc.or_(pc.is_null(unit_text), pc.is_null(metric["unit"]))
+        is_in_unit = pc.or_(is_in_unit, pc.fill_null(pc.equal(unit_text, metric["unit"]), False))
+        is_device_known = pc.and_(is_registered, pc.fill_null(device["is_known"], False))
+        is_assigned = is_device_known
+        if self._policy.unknown_metric is not Unknown.QUARANTINE:
+            is_assigned = pc.and_(is_assigned, is_metric_known)
+        more = {
+            "value": pc.if_else(is_in_unit, number, pc.add(pc.multiply(number, conversion["multiply"]), conversion["add"])),
+            "is_metric_known": is_metric_known,
+            "is_unit_known": pc.or_(is_in_unit, is_convertible),
+            "is_device_known": is_device_known,
+            "zone": pc.coalesce(measured["zone_text"], pc.if_else(is_device_known, device["zone"], None)),
+            "groups": pc.if_else(is_assigned, device["groups"], pa.scalar([UNASSIGNED_GROUP], pa.list_(pa.string()))),
+        }
+        columns = dict(zip(measured.column_names, measured.columns, strict=True))
+        return pa.table(columns | dict(zip(metric.column_names, metric.columns, strict=True)) | more)
+
+    def _conversion(self, measured: pa.Table) -> tuple[pa.Table, pa.Array]:
+        keys = (_pairs(rows["metric"], rows[unit]) for rows, unit in ((self._conversions, "unit"), (measured, "unit_text")))
+        return _rows_at(self._conversions.select(["multiply", "add"]), _index(*keys))
 
 
-def referred(columns: Sequence[str], key_of: str) -> str:
-    """SQL of readings with what references said of their device, or of their zone, when the event was ingested.
+def referred(readings: pa.Table, references: pa.Table, key: str) -> pa.Array:
+    """The attributes that references gave the value of one of REFERENCE_KEYS when the event was ingested; null where they gave none."""
+    versions = references.filter(pc.equal(references["key_of"], key))
+    rows, _ = _rows_at(versions.select(["attributes"]), _version_index(versions, "key", readings, key))
+    return rows["attributes"]
 
-    An attribute that the event has stays as it is: the device knows better, as with its zone. `versions`: REFERENCE_VERSIONS.
-    """
-    selected = ", ".join(_ALL_ATTRIBUTES if name == "attributes" else f"m.{name}" for name in columns)
-    return f"""
-      select {selected} from {{readings}} m
-      left join {{versions}} r on r.key_of = '{key_of}' and r.key = m.{key_of} and r.registered_at <= m.ingested_at
-        and (r.replaced_at is null or m.ingested_at < r.replaced_at)
-    """
+
+def _version_index(versions: pa.Table, key: str, rows: pa.Table, column: str) -> pa.Array:
+    """For each row, which version of the key in `column` counted at its `ingested_at`; null where there was none yet."""
+    # The registry may have a million devices, of which these rows name a few.
+    near = pc.indices_nonzero(pc.is_in(versions[key], pc.unique(rows[column])))
+    by_instant = [(key, "ascending"), ("registered_at", "ascending")]
+    order = near.take(pc.sort_indices(versions.select([key, "registered_at"]).take(near), by_instant))
+    keys, since = versions[key].take(order), _micros(versions["registered_at"].take(order))
+    names, instants = pc.unique(keys), np.unique(since)
+
+    def position(values: pa.ChunkedArray, micros: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The number of the key, -1 for none, and a number that orders by key and instant."""
+        number = pc.fill_null(_index(names, values), -1).to_numpy()
+        return number, number.astype(np.int64) * (len(instants) + 1) + np.searchsorted(instants, micros, side="right")
+
+    (of_versions, ordered), (of_rows, asked) = position(keys, since), position(rows[column], _micros(rows["ingested_at"]))
+    newest = np.searchsorted(ordered, asked, side="right") - 1
+    is_its = (newest >= 0) & (of_rows >= 0)
+    is_its[is_its] = of_versions[newest[is_its]] == of_rows[is_its]
+    return order.take(pa.array(newest, mask=~is_its))
+
+
+def _micros(instants: pa.ChunkedArray) -> np.ndarray:
+    micros: np.ndarray = instants.cast(pa.int64()).to_numpy()
+    return micros
+
+
+def _index(keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The row of `keys` with each value; null for a null, and for none."""
+    index = pc.index_in(values, keys, skip_nulls=True)
+    return index.combine_chunks() if isinstance(index, pa.ChunkedArray) else index
+
+
+def _pairs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(left, right, "\0")
+
+
+def _rows_at(table: pa.Table, index: pa.Array) -> tuple[pa.Table, pa.Array]:
+    """Rows of a table, nulls where the index is null; and whether there is one."""
+    return table.take(index), index.is_valid()

@@ -17,7 +17,7 @@ from silver.json_text import ODD, as_text
 from silver.measurements import payload_rows
 from silver.records import Node, Rows
 from silver.rules import SOMETHING_IS_MEASURED
-from silver.spec import Metric, Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 LONGEST, NEAR, MOST_COMPARED = 60, 20, 2_000
 LIKELY = range(946_684_800_000_000, 4_102_444_800_000_000)
@@ -29,7 +29,6 @@ class Reasons:
     """`devices`: names of which a misspelt one may be meant."""
 
     config: SilverConfig
-    metrics: Mapping[str, Metric]
     devices: Collection[str]
     _elements: dict[tuple[str, bytes, str | None], list[dict[str, Any]]] = field(default_factory=dict)
     """Of the event that was read last: several of its measurements may be asked for."""
@@ -41,7 +40,7 @@ class Reasons:
         return {rule: known[rule]() if rule in known else self._columns(rule, row, shape) for rule in row["broken_rules"]} if shape else {}
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
-        metric, payload, fields = self.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
+        metric, payload, fields = self.config.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
         limits = ["any" if limit is None else limit for limit in ((metric.minimum, metric.maximum) if metric else (None, None))]
 
         def said(origin: Origin | None, *more: str) -> str:
@@ -69,7 +68,7 @@ class Reasons:
             "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
             "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
             "device_is_known": lambda: _undeclared(row["device_id"], self.devices, "devices.yml"),
-            "metric_is_known": lambda: _undeclared(row["metric"], self.metrics, "metrics.yml"),
+            "metric_is_known": lambda: _undeclared(row["metric"], self.config.metrics, "metrics.yml"),
         }
 
     def _columns(self, rule: str, row: Mapping[str, Any], shape: PayloadFormat) -> str:

@@ -6,7 +6,7 @@ What is late depends on how batches were cut when the events came, so it is take
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from silver.readings import NARROW
+from silver.schema import READING_COLUMNS
 
 LATE, DUPLICATE = "late", "duplicate"
 RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
@@ -31,5 +31,5 @@ batch, which knows no order, the measurement that was kept then.
 
 
 def replayed(good: DataFrame, recorded: DataFrame, before: DataFrame) -> DataFrame:
-    """NARROW of the readings among rows of `silver.readings.accepted`."""
-    return good.sparkSession.sql(REPLAYED, good=good, recorded=recorded, before=before).select(*NARROW)
+    """READING_COLUMNS of the readings among rows of `silver.readings.accepted`."""
+    return good.sparkSession.sql(REPLAYED, good=good, recorded=recorded, before=before).select(*READING_COLUMNS)

@@ -11,9 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from bronze.schema import EVENTS
 from silver import account
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.evaluated import evaluated, evaluation
-from silver.readings import Reference, readings, with_rule_results
+from silver.enrich import ReferenceData
+from silver.judging import judged
 from silver.schema import DEVICES, READINGS, REFERENCES
 from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
@@ -74,43 +73,10 @@ def references(*versions: tuple[str, str, dict[str, str] | None, datetime]) -> p
 
 
 def silver(rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
-    """Good measurements of events and their quarantine, in the order of events, as the account reads them: without Spark."""
-    config = SilverConfig({"plant": shape}, policy, more.get("rules", ()))
-    sql = evaluation(config)
-    assert sql is not None
-    pieces = [*evaluated(rows, more.get("devices") or devices(), catalogue(METRICS), config, sql, more.get("references"))]
-    return _split(pa.concat_tables(pieces).sort_by([("bronze_row", "ascending"), ("part", "ascending")]), rows)
-
-
-def silver_by_spark(
-    spark: SparkSession, rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any
-) -> tuple[list[Any], list[Any]]:
-    """Readings and quarantine of events, in the order of events, as the stream reads them: without duplicates."""
-    inputs = (
-        spark.createDataFrame(rows),
-        reference(spark, more.get("devices"), more.get("references")),
-        SilverConfig({"plant": shape}, policy, more.get("rules", ())),
-    )
-    _, rejected = _split(with_rule_results(*inputs).orderBy("bronze_row", "part").toArrow(), rows)
-    return rows_of(readings(*inputs).orderBy("bronze_row", "part")), rejected
-
-
-def silver_by_both(spark: SparkSession, rows: pa.Table, **more: Any) -> tuple[list[Any], list[Any]]:
-    """The same of events without duplicates, which both read alike."""
-    found = silver_by_spark(spark, rows, **more)
-    assert found == silver(rows, **more)
-    return found
-
-
-def reference(spark: SparkSession, registry: pa.Table | None = None, references: pa.Table | None = None) -> Reference:
-    """The registry, or that of `devices`, the catalogue of METRICS, and references if there are any."""
-    said = {} if references is None else dict.fromkeys(("device_id", "zone"), spark.createDataFrame(references))
-    metrics, conversions = map(spark.createDataFrame, catalogue(METRICS))
-    return Reference(spark.createDataFrame(registry or devices()), metrics, conversions, said)
-
-
-def _split(measurements: pa.Table, rows: pa.Table) -> tuple[list[Any], list[Any]]:
-    broken, good = account.split(measurements)
+    """Good measurements of events and their quarantine, in the order of events; duplicates are among the good ones."""
+    config = SilverConfig({"plant": shape}, policy, METRICS, more.get("rules", ()))
+    found = pa.concat_tables(judged(rows, ReferenceData(more.get("devices") or devices(), more.get("references")), config))
+    broken, good = account.split(found.sort_by([("bronze_row", "ascending"), ("part", "ascending")]))
     rejected = [Row(**row) for piece in account.quarantine(broken, rows) for row in piece.to_pylist()]
     return [Row(**row) for row in good.to_pylist()], rejected
 

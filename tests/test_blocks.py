@@ -25,8 +25,8 @@ from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
 from orchestration.quality.suites import own
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.evaluated import evaluated, evaluation, retyped
+from silver.enrich import ReferenceData
+from silver.judging import judged, retyped
 from silver.schema import DEVICES
 from tests.rows import at
 from tests.test_readme import BLOCK, PAGES, ROOT, SHAPE, TEXT, blocks
@@ -133,9 +133,9 @@ def test_no_block_of_a_page_is_overlooked(page: str) -> None:
 def measured(conf: Conf, events: list[dict[str, Any]], devices: Iterable[str]) -> pa.Table:
     """Measurements of events with the rules that they break, without Spark; `devices` are in the kitchen."""
     known = [{"device_id": name, "groups": ["kitchen"], "is_known": True, "registered_at": at("1970-01-01")} for name in devices]
-    config = SilverConfig({name: source.payload_format for name, source in conf.sources.items()}, conf.policy, conf.rules)
+    config = SilverConfig({name: source.payload_format for name, source in conf.sources.items()}, conf.policy, conf.metrics, conf.rules)
     of_bronze, registry = (pa.Table.from_pylist(of, schema) for of, schema in ((events, EVENTS), (known, DEVICES)))
-    return pa.concat_tables(evaluated(of_bronze, registry, catalogue(conf.metrics), config, str(evaluation(config))))
+    return pa.concat_tables(judged(of_bronze, ReferenceData(registry), config))
 
 
 @pytest.mark.parametrize("example", list(SHAPE.finditer(TEXT["silver/README.md"])), ids=lambda example: example["readings"].split()[0])

@@ -54,7 +54,7 @@ def examples(lake: Lake, condition: str) -> Iterator[tuple[dict[str, Any], dict[
 
 
 def _reasons(lake: Lake) -> Reasons:
-    return Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
+    return Reasons(silver_config(lake.conf), lake.conf.devices)
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

@@ -88,19 +88,13 @@ def _problem_of_functions(tree: exp.Expr) -> str | None:
 
 
 def _problem_of_type(predicate: str, tree: exp.Expr, store: duckdb.DuckDBPyConnection) -> str | None:
-    """Of what DuckDB computes as Spark does it knows the type; of the rest the parser may."""
     try:
+        to_duckdb(predicate)
         sql = to_duckdb(without_failures(predicate))
         kind = str(store.execute(f"select typeof(holds), holds from (select {sql} as holds from reading)").fetchall()[0][0]).lower()
-    except ValueError:
-        kind = _kind_by_parser(tree)
+    except ValueError as error:
+        return str(error)
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
         return f"cannot be computed ({reason}); compare like with like, for example try_cast(zone as double) > 3, or zone = '3'"
     return None if kind in ("boolean", "unknown") else f"is neither true nor false, but {kind}; compare it, for example value >= 0"
-
-
-def _kind_by_parser(tree: exp.Expr) -> str:
-    from sqlglot.optimizer.annotate_types import annotate_types  # takes a while
-
-    return str(annotate_types(tree, dialect="spark").type).lower()

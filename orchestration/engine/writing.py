@@ -22,6 +22,7 @@ from orchestration.storage.checkpoints import newest_batch, offsets, read_up_to
 from orchestration.storage.commit import commit, file_shape
 from orchestration.storage.data_files import DataFile, FileShape, move_in, write_file
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
+from orchestration.storage.reference_data import publish
 from orchestration.storage.row_pieces import merged
 from orchestration.storage.tables import Table
 from silver.readings import without_keys_of
@@ -89,6 +90,7 @@ def _written(shape: FileShape, few_bytes: int, batches: Iterable[pa.RecordBatch]
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
+    publish(lake.conf.lake)  # devices may have been registered since the batch before
     start, watermark = start_of(lake, table.name), offsets(lake.checkpoint(table.name), batch_id).watermark_ms
     rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
     if _has_late_ahead(lake, watermark):

@@ -20,11 +20,10 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.jobs.measurements import (
     Counts,
-    LoadReferenceData,
     append_once,
     count_rows,
-    evaluated,
     find_kept,
+    judged_events,
     of_events,
     rows_of,
     scratch_file,
@@ -42,11 +41,11 @@ from silver.schema import KEYS
 TABLES = ("silver.quarantine", "silver.late", "silver.duplicates")
 
 
-def account_for_all(lake: Lake, reference_data: LoadReferenceData) -> Iterator[int]:
+def account_for_all(lake: Lake) -> Iterator[int]:
     """Account for what silver has passed by now, range by range; yields the events of each once it is done."""
     passed = passed_by_silver(lake)
     while (batches := (pending := _pending(lake)) or _begin(lake, passed)) is not None:
-        yield _account_for(lake, reference_data, batches, is_pending=pending is not None)
+        yield _account_for(lake, batches, is_pending=pending is not None)
 
 
 def as_rows(counts: Counts) -> pa.Table:
@@ -72,8 +71,7 @@ def _begin(lake: Lake, passed: int | None) -> Range | None:
     return range_after(lake, after, passed)
 
 
-def _account_for(lake: Lake, reference_data: LoadReferenceData, batches: Range, *, is_pending: bool = False) -> int:
-    """Without Spark, but for rules that only Spark knows."""
+def _account_for(lake: Lake, batches: Range, *, is_pending: bool = False) -> int:
     counts: Counts = Counter()
 
     def counted(kind: str, table: str, *columns: str) -> Iterator[pa.Table]:
@@ -86,7 +84,7 @@ def _account_for(lake: Lake, reference_data: LoadReferenceData, batches: Range, 
     del events
     if len(incomplete):
         with TemporaryDirectory(prefix="tidemark-") as scratch:
-            counts += _Account(lake, reference_data, batches, incomplete, Path(scratch), is_pending).write()
+            counts += _Account(lake, batches, incomplete, Path(scratch), is_pending).write()
     append_rows(lake.table_path(LEDGER), as_rows(counts), lake.app_id(LEDGER_FLOW, LEDGER), batches.up_to)
     return sum(count for (kind, _, _), count in counts.items() if kind == "events")
 
@@ -96,7 +94,6 @@ class _Account:
     """Of the events `incomplete` (OF_EVENT) of a range, of which not every measurement is a reading."""
 
     lake: Lake
-    reference_data: LoadReferenceData
     batches: Range
     incomplete: pa.Table
     scratch: Path
@@ -132,7 +129,7 @@ class _Account:
         for events in filter(len, merged(self._of_events("bronze.events", "*"))):
             self.copies.append(self._copies(events))
             others = account.among(events, account.OF_EVENT, self.copies[-1], "left anti")
-            for measurements in evaluated(self.lake, self.reference_data, others):
+            for measurements in judged_events(self.lake, others):
                 broken, good = split(account.without_readings(measurements, readings))
                 add_good(good)
                 yield from account.quarantine(broken, others)

@@ -16,65 +16,33 @@ import pyarrow.parquet as pq
 
 from bronze.schema import INSTANT
 from orchestration.engine.lake import Lake
-from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.commit import append_pieces
-from orchestration.storage.delta import instant, is_table, table_of
-from orchestration.storage.lake_layout import scratch_folder
+from orchestration.storage.delta import instant
 from orchestration.storage.ops_tables import CONFLICTS
-from orchestration.storage.references import TABLE as REFERENCES
+from orchestration.storage.reference_data import reference_data
 from orchestration.storage.row_pieces import in_pieces
 from orchestration.storage.silver_settings import silver_config
-from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
-from silver import evaluated as of_silver
-from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.evaluated import evaluation
-from silver.readings import Reference, with_rule_results
+from silver.judging import judged
 
 KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""
 BATCH_ROWS = 8_192
-ReferenceData = tuple[Reference, SilverConfig]
-"""What the silver layer asks for."""
-LoadReferenceData = Callable[[Lake], ReferenceData]
 Counts = Counter[tuple[str, int, str]]
 """By kind, bronze batch and source."""
 
 
-def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:
-    """Every measurement of these events, with the rules that it breaks; in pieces. Without Spark, but for rules that only Spark knows."""
-    if not len(events):
-        return
-    config = silver_config(lake.conf)
-    if (sql := evaluation(config)) is None:
-        yield from _by_spark(lake, reference_data, events)
-    else:
-        devices = table_of(lake.table_path("silver.devices"))
-        references = table_of(path) if is_table(path := lake.table_path(REFERENCES)) else None
-        yield from of_silver.evaluated(events, devices, catalogue(lake.conf.metrics), config, sql, references)
-
-
-def _by_spark(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:
-    """Through a file, as a result that Spark hands over may not be longer than 1 GiB, and nobody knows how long it will be: an event may
-    hold thousands of measurements, each with the long name of its device.
-    """
-    here = in_session(lake, len(events))
-    with scratch_folder(lake.conf.lake) as folder:
-        with_rule_results(from_arrow(here.spark, events), *reference_data(here)).write.parquet(str(folder / "rows"))
-        yield from rows_of(folder / "rows")
+def judged_events(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:
+    """Every measurement of these events, with the rules of today that it breaks; in pieces. Without Spark."""
+    if len(events):
+        yield from judged(events, reference_data(lake.conf.lake), silver_config(lake.conf))
 
 
 def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events: pa.Table) -> Iterator[pa.Table]:
     """Rows of a table, in pieces, that are of these events (OF_EVENT). `where`: SQL by which files are skipped."""
     for piece in pieces(lake, name, f"select {', '.join(columns)} from rows where {where}"):
         yield account.among(piece, account.OF_EVENT, events)
-
-
-def in_session(lake: Lake, rows: float) -> Lake:
-    """For a job of so many rows: it is not worth compiling the plan for a few."""
-    return lake.interpreted() if rows <= MAX_ARROW_ROWS else lake
 
 
 @contextmanager

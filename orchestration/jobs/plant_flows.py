@@ -18,7 +18,7 @@ from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Follower, Prefix
 from orchestration.storage.flow_positions import Reach
-from silver.evaluated import PLAIN_INSTANT, retyped
+from silver.judging import PLAIN_INSTANT, retyped
 
 NAME = slices.NAME
 

@@ -25,8 +25,8 @@ from orchestration.utc import EPOCH
 from silver import account
 from silver.config import SilverConfig
 from silver.csv_rows import values_of
-from silver.enrich import catalogue
-from silver.evaluated import evaluated, evaluation
+from silver.enrich import ReferenceData
+from silver.judging import judged
 from silver.reasons import Reasons
 from silver.rules import SOMETHING_IS_MEASURED
 from silver.schema import DEVICES
@@ -43,14 +43,13 @@ class Preview:
     """`measurements`: COLUMNS. `becomes`: reading, duplicate, conflict, quarantine or without measurements; `reasons`: by broken rule.
 
     `windows`: by group and metric. `not_read`: fields that conf does not name, with the number of events that have them; none of binary
-    formats. `not_asked`: names of rules that only Spark can evaluate.
+    formats.
     """
 
     events: int
     measurements: Rows
     windows: Rows
     not_read: Mapping[str, int]
-    not_asked: tuple[str, ...]
 
     @property
     def broken(self) -> Rows:
@@ -65,15 +64,13 @@ class Preview:
         )
 
     def sentences(self) -> Iterator[str]:
-        """What is not read, what counts for no window, which rules were not asked; and last how many would be readings."""
+        """What is not read, what counts for no window; and last how many would be readings."""
         if self.not_read:
             fields = [f"{path} ({count:,})" for path, count in self.not_read.items()]
             more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
             yield f"fields that conf does not name, and events that have them: {', '.join(fields[:MOST_FIELDS])}{more}"
         if loose := [row["metric"] for row in self.windows if row["group"] is None]:
             yield f"in no window, as no group of the device has the metric: {', '.join(loose)}; see groups.yml and devices.yml"
-        if self.not_asked:
-            yield f"not asked, as only Spark can: {', '.join(self.not_asked)}"
         of = Counter(row["becomes"] for row in self.measurements)
         nothing = of.pop(NOTHING, 0)
         parts = [f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings"]
@@ -113,18 +110,15 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         from orchestration.connectors.sources.schemas import Schemas  # its client takes a while
 
         shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
-    config, events = SilverConfig({source: shape}, conf.policy, conf.rules), identified(events, now, 0, 0)
-    if (sql := evaluation(config)) is None:
-        config = replace(config, rules=tuple(rule for rule in conf.rules if evaluation(replace(config, rules=(rule,)))))
-        sql = evaluation(config)
+    config, events = SilverConfig({source: shape}, conf.policy, conf.metrics, conf.rules), identified(events, now, 0, 0)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in conf.devices.values()]
     devices = pa.Table.from_pylist(loaded + of_conf, DEVICES)
     rows: Rows = []
-    if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "", present(conf))]:
+    if measured := [*judged(events, ReferenceData(devices, present(conf)), config)]:
         broken, good = account.split(pa.concat_tables(measured))
         duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
-        reasons = Reasons(config, conf.metrics, conf.devices)
+        reasons = Reasons(config, conf.devices)
         quarantined = [row for piece in account.quarantine(broken, events) for row in python_rows(piece)]
         for row in quarantined:
             becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
@@ -135,8 +129,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         rows += [row | {"becomes": "reading", "reasons": {}} for row in python_rows(readings)]
         rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
     measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
-    not_asked = tuple(rule.name for rule in conf.rules if rule not in config.rules)
-    return Preview(len(events), measurements, _windows(conf, measurements), unread_fields(events, shape), not_asked)
+    return Preview(len(events), measurements, _windows(conf, measurements), unread_fields(events, shape))
 
 
 def _windows(conf: Conf, measurements: Rows) -> Rows:

@@ -22,12 +22,11 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs.ledger import as_rows
 from orchestration.jobs.measurements import (
     Counts,
-    LoadReferenceData,
     append_once,
     count_by_kind,
     count_rows,
-    evaluated,
     find_kept,
+    judged_events,
     of_events,
     rows_of,
     scratch_file,
@@ -108,11 +107,11 @@ def finish(lake: Lake) -> None:
 
 
 @contextmanager
-def foreseen(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen) -> Iterator[Verdict]:
+def foreseen(lake: Lake, chosen: Chosen) -> Iterator[Verdict]:
     """What a retry would do now; nothing is written to the lake."""
     with TemporaryDirectory(prefix="tidemark-") as folder:
         outcome = Path(folder)
-        counts = _look_again(lake, reference_data, chosen, outcome)
+        counts = _look_again(lake, chosen, outcome)
         find_kept(lake, outcome / GOOD, outcome / WITH_KEPT, {"silver.readings": "true", "silver.late": "true"})
         for rows in rows_of(outcome / WITH_KEPT):
             counts += count_by_kind("silver.late", account.late(rows)) + count_by_kind("silver.duplicates", account.duplicates(rows))
@@ -159,7 +158,7 @@ def _replace(lake: Lake, this: PendingRetry, outcome: Path) -> None:
     replace_rows(lake.table_path(name), kept, account.IDENTITY, rows_of(broken), lake.app_id(NAME, name), this.number)
 
 
-def _look_again(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen, outcome: Path) -> Counts:
+def _look_again(lake: Lake, chosen: Chosen, outcome: Path) -> Counts:
     """Write the outcome but for the kept ones; counts of events, and of rows in quarantine before, replaced and now."""
     counts: Counts = Counter()
     with (
@@ -173,7 +172,7 @@ def _look_again(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen, o
             of_range = partial(of_events, lake, where=batches.sql(), events=events)
             placed = pa.concat_tables(rows for name in ELSEWHERE for rows in of_range(name, retry.PLACED))
             for payloads in filter(len, merged(of_range("bronze.events", "*"), most_bytes=EVENT_BYTES)):
-                now = pa.concat_tables(evaluated(lake, reference_data, payloads))
+                now = pa.concat_tables(judged_events(lake, payloads))
                 before, elsewhere = (account.among(rows, account.OF_EVENT, payloads) for rows in (quarantined, placed))
                 changed = retry.changed(now, elsewhere, before)
                 replaced = account.among(before, account.OF_EVENT, changed)

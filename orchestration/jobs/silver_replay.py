@@ -10,37 +10,38 @@ from pyspark.sql import functions as F
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.engine.writing import append
-from orchestration.jobs.measurements import LoadReferenceData, ReferenceData, in_session
 from orchestration.jobs.ranges import Range, range_after, row_count
 from orchestration.jobs.replay import NAME, PinnedGeneration
+from orchestration.storage.reference_data import publish
+from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver.account import IDENTITY
-from silver.readings import accepted, as_readings
+from silver.readings import accepted
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed
 from silver.schema import KEYS
 
 READINGS = "silver.readings"
 
 
-def silver(lake: Lake, recorded: PinnedGeneration, reference_data: LoadReferenceData, first: int) -> Iterator[int]:
+def silver(lake: Lake, recorded: PinnedGeneration, first: int) -> Iterator[int]:
     """Readings of bronze batches from `first` on; yields the events of each range."""
     after, up_to = first - 1, recorded.snapshot.bronze_batch
     while after < up_to:
         batches = range_after(lake, after, up_to)
-        here = in_session(lake, row_count(lake, batches))
+        # It is not worth compiling the plan for a few rows.
+        here = lake.interpreted() if row_count(lake, batches) <= MAX_ARROW_ROWS else lake
         known = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
-        yield _of_range(here, known, reference_data(here), batches)
+        yield _of_range(here, known, batches)
         after = batches.up_to
 
 
-def _of_range(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, batches: Range) -> int:
-    reference, config = reference_data
+def _of_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int:
     events = batches.of(lake.read("bronze.events"))
-    good = accepted(events, reference, config)
+    good = accepted(events, publish(lake.conf.lake), silver_config(lake.conf))
     if batches.after >= 0:
         good.persist()  # its times are asked before it is written
     try:
-        rows = replayed(good, _recorded(recorded, batches), _standing(lake, recorded, batches, good))
-        readings = as_readings(rows, reference, config.policy)
+        readings = replayed(good, _recorded(recorded, batches), _standing(lake, recorded, batches, good))
         append(readings, lake.tables[READINGS], lake.app_id(NAME, READINGS), batches.up_to, is_large=True)
         return events.count()
     finally:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from orchestration.location import Location
 
-CLAIMS, SPOOL, SCRATCH, FAST_ALERTS = "intake", "spool", ".scratch-", "fast_alerts"
+CLAIMS, SPOOL, SCRATCH, FAST_ALERTS, MAPPED = "intake", "spool", ".scratch-", "fast_alerts", "mapped"
 FORGOTTEN_SECONDS = 86_400
 
 
@@ -26,6 +26,11 @@ def spool_folder(lake: Location, source: str) -> Location:
 def fast_alerts_folder(lake: Location) -> Location:
     """Where `tidemark alerts watch` keeps what it knows."""
     return lake / FAST_ALERTS
+
+
+def mapped_folder(lake: Location) -> Location:
+    """Where copies of small tables are that workers of Spark map into memory; each process that runs flows makes them anew."""
+    return lake / MAPPED
 
 
 @contextmanager

@@ -12,4 +12,4 @@ def silver_config(conf: Conf) -> SilverConfig:
     shapes = payload_formats(conf)
     # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
     told = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
-    return SilverConfig(shapes, conf.policy, conf.rules, told)
+    return SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, told)

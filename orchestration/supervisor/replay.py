@@ -25,7 +25,7 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
-from orchestration.flows import flows, reference_data
+from orchestration.flows import flows
 from orchestration.jobs import amendments, plant_flows, retry
 from orchestration.jobs import replay as batch_replay
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
@@ -198,7 +198,7 @@ def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: P
         batch_replay.copy_before(following, recorded, first)
     built = recorded
     for _ in range(1 + ROUNDS):
-        progress.follow(STEPS[0], silver(following, built, reference_data, first))
+        progress.follow(STEPS[0], silver(following, built, first))
         progress.ended(STEPS[0])
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
     up_to = first - 1

@@ -76,16 +76,12 @@ def is_reading(worker: Machine) -> bool:
     return any("pyspark.daemon" in command for command in worker.commands().values())
 
 
-def test_a_rule_that_only_spark_knows_a_retry_and_a_replay_need_no_folder_of_the_head_but_the_lake(
-    plant: Plant, workers: list[Machine]
-) -> None:
-    rules, metrics = (plant.folder / "conf" / name for name in ("rules.yml", "metrics.yml"))
+def test_a_retry_and_a_replay_need_no_folder_of_the_head_but_the_lake(plant: Plant, workers: list[Machine]) -> None:
+    metrics = plant.folder / "conf/metrics.yml"
     land(plant.folder, "4.jsonl", [event("oven-01", "temperature", 500, START + timedelta(seconds=3601))])
     done(plant, "run", "--once")
     metrics.write_text(metrics.read_text().replace("maximum: 400", "maximum: 600"))
-    rules.write_text("rules: {sounds: {holds: soundex(device_id) is not null}}\n")
     assert plant.exit_code("quarantine", "retry", "--rule", "value_is_in_range") == 0, plant.log_end()
     assert plant.exit_code("ledger") == 0, plant.log_end()
     assert sorted(table(plant.opened().conf, "silver.late")["value"]) == [1, 500]
-    rules.unlink()  # verify knows no such rule
     done(plant, "replay")

@@ -16,16 +16,15 @@ from gold.alerts import judge
 from gold.fast_alerts import FastAlerts, Watched
 from gold.signals import samples
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.evaluated import evaluated, evaluation
-from silver.lookup import Lookup
+from silver.enrich import ReferenceData
+from silver.judging import judged
 from silver.schema import DEVICES
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
 SHAPE = PayloadFormat("json", Origin(field="d"), Time("ts"), metric=Origin(field="m"), value="v")
 METRICS = {name: Metric(name, Aggregation.AVERAGE, 60, "degC") for name in ("temperature", "pressure")}
-CONFIG = SilverConfig({"plant": SHAPE}, Policy(lateness_seconds=60, max_future_seconds=3600, max_payload_bytes=1000))
+CONFIG = SilverConfig({"plant": SHAPE}, Policy(lateness_seconds=60, max_future_seconds=3600, max_payload_bytes=1000), METRICS)
 KNOWN: list[dict[str, Any]] = [
     {"device_id": name, "groups": groups, "zone": "hall", "is_known": True, "origin": "conf", "registered_at": NOW - timedelta(days=1)}
     for name, groups in {"oven": ["kitchen"], "press": ["line"]}.items()
@@ -34,8 +33,7 @@ HOT = Alert("hot", Signal("reading", "temperature"), "value > 280", "value < 260
 
 
 def alerts(*of: Alert, watched: dict[str, Watched] | None = None) -> FastAlerts:
-    lookup = Lookup(catalogue(METRICS), pa.Table.from_pylist(KNOWN, DEVICES), CONFIG.policy)
-    return FastAlerts(of, CONFIG, lookup, watched or {})
+    return FastAlerts(of, CONFIG, pa.Table.from_pylist(KNOWN, DEVICES), watched or {})
 
 
 def event(seconds: float, value: Any, device: str = "oven", metric: str = "temperature") -> bytes:
@@ -125,9 +123,7 @@ def test_in_order_of_time_the_exact_job_finds_the_same_changes_with_the_same_ids
     cut = data.draw(st.integers(0, len(sent)))
     fast = alerts(alert)
     changes = [row for part in (events[:cut], events[cut:]) for table in fast.take(part) for row in table.to_pylist()]
-    sql = evaluation(CONFIG)
-    assert sql is not None
-    rows = list(evaluated(events, pa.Table.from_pylist(KNOWN, DEVICES), catalogue(METRICS), CONFIG, sql))
+    rows = list(judged(events, ReferenceData(pa.Table.from_pylist(KNOWN, DEVICES)), CONFIG))
     with duckdb.connect() as store:
         store.register("readings", pa.concat_tables(rows))
         found, _ = samples(

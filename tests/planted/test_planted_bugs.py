@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from expectations.rule import Rule
 from gold import vectors
@@ -24,13 +24,13 @@ from orchestration.conf.model import Device
 from orchestration.engine import windows
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.jobs import amendments, maintenance, measurements
+from orchestration.jobs import amendments, maintenance
 from orchestration.location import Location
-from orchestration.storage import bindings, lease
+from orchestration.storage import bindings, lease, reference_data
 from orchestration.storage.delta import table_of
 from orchestration.storage.retention import RetentionNeeds
 from silver import account as account_of_silver
-from silver import readings, rules
+from silver import judging, rules
 from silver.spec import Metric, Time
 from tests.lakes import DEVICES, SHAPE, conf, event, land, minutes, run
 from tests.planted import aggregation_bugs, flow_bugs
@@ -56,7 +56,7 @@ def without_rule(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         def left(*declared: Any) -> tuple[Rule, ...]:
             return tuple(rule for rule in rules.rules_of(*declared) if rule.name != name)
 
-        patch.setattr(readings, "rules_of", left)
+        patch.setattr(judging, "rules_of", left)
 
     return plant
 
@@ -128,17 +128,7 @@ def lost_checkpoint(day: Day) -> list[str]:
 
 def with_frozen_registry(patch: pytest.MonkeyPatch) -> None:
     """For the stream and the account. In the stream alone it makes readings of new devices late, which verify takes as recorded."""
-    frozen: list[Any] = []
-    patch.setattr(measurements, "table_of", cache(table_of))
-
-    def read(lake: Lake, name: str) -> DataFrame:
-        rows = lake.spark.read.format("delta").load(str(lake.table_path(name)))
-        if name != "silver.devices":
-            return rows
-        frozen.extend([] if frozen else [rows.schema, rows.toPandas()])
-        return lake.spark.createDataFrame(frozen[1], frozen[0])
-
-    patch.setattr(Lake, "read", read)
+    patch.setattr(reference_data, "table_of", cache(table_of))
 
 
 def new_device(day: Day) -> list[str]:

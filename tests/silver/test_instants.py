@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from bronze.schema import INSTANT
 from orchestration.audit.verify.instants import FIXED_ZONES, instants_of
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.evaluated import evaluated, evaluation
+from silver.enrich import ReferenceData
 from silver.instants import HOURS_AHEAD, to_instants
+from silver.judging import judged
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 from silver.time_patterns import time_expression
 from tests.rows import INGESTED_AT, at
@@ -99,11 +99,9 @@ def of_meter(texts: list[str], **more: Any) -> list[tuple[str | None, list[str]]
     count = len(texts)
     events = {"payload": pa.array([f"{text};{n}".encode() for n, text in enumerate(texts)], pa.binary()), "source": ["meter"] * count}
     events |= {"header": pa.nulls(count, pa.string()), "position": ["meter.csv/0"] * count, "ingested_at": [INGESTED_AT] * count}
-    config = SilverConfig({"meter": shape}, Policy(600, 300, 1000), ())
+    config = SilverConfig({"meter": shape}, Policy(600, 300, 1000), ENERGY)
     known = pa.Table.from_pylist([{"device_id": "meter", "groups": [], "is_known": True, "registered_at": at("1970-01-01")}], registry())
-    sql = evaluation(config)
-    assert sql is not None
-    tables = evaluated(pa.table(events | {"bronze_batch": [0] * count, "bronze_row": range(count)}), known, catalogue(ENERGY), config, sql)
+    tables = judged(pa.table(events | {"bronze_batch": [0] * count, "bronze_row": range(count)}), ReferenceData(known), config)
     rows = sorted((row for piece in tables for row in piece.to_pylist()), key=lambda row: row["bronze_row"])
     return [(row["event_time"] and f"{row['event_time']:%H:%M}", row["broken_rules"]) for row in rows]
 

@@ -22,7 +22,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 def reason(rule: str, payload: bytes, shape: PayloadFormat = LONG, **more: Any) -> str:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1_000)
-    config = SilverConfig({"plant": shape}, policy, (Rule("is_warm", "value > 20 or metric <> 'temp'"),))
+    config = SilverConfig({"plant": shape}, policy, METRICS, (Rule("is_warm", "value > 20 or metric <> 'temp'"),))
     row: dict[str, Any] = {
         "source": "plant",
         "payload": payload,
@@ -32,7 +32,7 @@ def reason(rule: str, payload: bytes, shape: PayloadFormat = LONG, **more: Any) 
         "broken_rules": [rule],
     }
     row |= {"device_id": None, "metric": None, "event_time": None, "value": None, "ingested_at": NOON}
-    return Reasons(config, METRICS, ["oven-01", "oven-02"]).of(row | more)[rule]
+    return Reasons(config, ["oven-01", "oven-02"]).of(row | more)[rule]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_of_a_name_of_a_file_or_a_topic_the_name_is_shown() -> None:
 
 
 def test_a_source_that_nobody_knows_has_no_reasons() -> None:
-    config = SilverConfig({}, Policy(0, 0, 0))
-    assert Reasons(config, {}, []).of({"source": "gone", "broken_rules": ["device_is_known"], "payload": b""}) == {}
+    config = SilverConfig({}, Policy(0, 0, 0), {})
+    assert Reasons(config, []).of({"source": "gone", "broken_rules": ["device_is_known"], "payload": b""}) == {}
 
 
 @given(

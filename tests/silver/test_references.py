@@ -1,17 +1,13 @@
-"""What tables of the user say of a device or a zone becomes attributes of readings, in Spark and without it alike."""
+"""What tables of the user say of a device or a zone becomes attributes of readings."""
 
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from expectations.rule import Rule
-from silver.config import SilverConfig
-from silver.readings import readings
 from silver.spec import Origin
-from tests.rows import INGESTED_AT, LONG, POLICY, events, reference, references, silver_by_both
+from tests.rows import INGESTED_AT, LONG, events, references, silver
 
 EVER, BEFORE, AFTER = (datetime(year, month, 1, tzinfo=UTC) for year, month in ((1970, 1), (2025, 12), (2026, 2)))
 SHAPE = replace(LONG, attributes={"customer": "c", "note": "n"})
@@ -21,54 +17,43 @@ def event(device: str = "oven", **more: Any) -> str:
     return json.dumps({"device": device, "metric": "temperature", "value": 1.0, "ts": "2026-01-01T00:00:01Z"} | more)
 
 
-def attributes(spark: SparkSession, payload: str, *versions: Any, **more: Any) -> Any:
-    (reading,), _ = silver_by_both(spark, events([payload]), references=references(*versions), **more)
-    return reading.attributes if isinstance(reading.attributes, dict | None) else dict(reading.attributes)
+def attributes(payload: str, *versions: Any, **more: Any) -> Any:
+    (reading,), _ = silver(events([payload]), references=references(*versions), **more)
+    return None if reading.attributes is None else dict(reading.attributes)
 
 
-def test_a_version_counts_for_events_ingested_from_its_instant_on(spark: SparkSession) -> None:
+def test_a_version_counts_for_events_ingested_from_its_instant_on() -> None:
     old, new = ("device_id", "oven", {"customer": "Ada"}, EVER), ("device_id", "oven", {"customer": "Bob"}, INGESTED_AT)
-    assert attributes(spark, event(), old) == {"customer": "Ada"}
-    assert attributes(spark, event(), old, new) == {"customer": "Bob"}
-    assert attributes(spark, event(), old, (*new[:3], AFTER)) == {"customer": "Ada"}
-    assert attributes(spark, event(), (*new[:3], AFTER)) is None, "it was not known then"
+    assert attributes(event(), old) == {"customer": "Ada"}
+    assert attributes(event(), old, new) == {"customer": "Bob"}
+    assert attributes(event(), old, (*new[:3], AFTER)) == {"customer": "Ada"}
+    assert attributes(event(), (*new[:3], AFTER)) is None, "it was not known then"
 
 
-def test_a_row_that_left_the_table_and_a_device_that_it_never_had_give_no_attributes(spark: SparkSession) -> None:
-    assert attributes(spark, event(), ("device_id", "oven", {"customer": "Ada"}, EVER), ("device_id", "oven", None, BEFORE)) is None
-    assert attributes(spark, event(), ("device_id", "room", {"customer": "Ada"}, EVER)) is None
+def test_a_row_that_left_the_table_and_a_device_that_it_never_had_give_no_attributes() -> None:
+    assert attributes(event(), ("device_id", "oven", {"customer": "Ada"}, EVER), ("device_id", "oven", None, BEFORE)) is None
+    assert attributes(event(), ("device_id", "room", {"customer": "Ada"}, EVER)) is None
 
 
-def test_a_zone_is_that_of_the_event_else_that_of_the_registry(spark: SparkSession) -> None:
+def test_a_zone_is_that_of_the_event_else_that_of_the_registry() -> None:
     halls = [("zone", name, {"foreman": foreman}, EVER) for name, foreman in (("hall", "Eve"), ("yard", "Kim"))]
-    assert attributes(spark, event(), *halls) == {"foreman": "Eve"}
+    assert attributes(event(), *halls) == {"foreman": "Eve"}
     zoned = replace(LONG, zone=Origin(field="z"))
-    assert attributes(spark, event(z="yard"), *halls, shape=zoned) == {"foreman": "Kim"}
-    assert attributes(spark, event(z="moon"), *halls, shape=zoned) is None
+    assert attributes(event(z="yard"), *halls, shape=zoned) == {"foreman": "Kim"}
+    assert attributes(event(z="moon"), *halls, shape=zoned) is None
     of_device = ("device_id", "oven", {"customer": "Ada"}, EVER)
-    assert attributes(spark, event(), *halls, of_device) == {"customer": "Ada", "foreman": "Eve"}
+    assert attributes(event(), *halls, of_device) == {"customer": "Ada", "foreman": "Eve"}
 
 
-def test_an_attribute_of_the_event_stays_and_one_that_it_leaves_blank_is_filled(spark: SparkSession) -> None:
+def test_an_attribute_of_the_event_stays_and_one_that_it_leaves_blank_is_filled() -> None:
     said = ("device_id", "oven", {"customer": "Ada", "contract": "7"}, EVER)
-    assert attributes(spark, event(c="Zoe", n="x"), said, shape=SHAPE) == {"customer": "Zoe", "note": "x", "contract": "7"}
-    assert attributes(spark, event(c=" "), said, shape=SHAPE) == {"customer": "Ada", "note": None, "contract": "7"}
-    assert attributes(spark, event("room", c="Zoe"), said, shape=SHAPE) == {"customer": "Zoe", "note": None}
+    assert attributes(event(c="Zoe", n="x"), said, shape=SHAPE) == {"customer": "Zoe", "note": "x", "contract": "7"}
+    assert attributes(event(c=" "), said, shape=SHAPE) == {"customer": "Ada", "note": None, "contract": "7"}
+    assert attributes(event("room", c="Zoe"), said, shape=SHAPE) == {"customer": "Zoe", "note": None}
 
 
-def test_a_rule_sees_the_attributes_of_the_event_alone(spark: SparkSession) -> None:
+def test_a_rule_sees_the_attributes_of_the_event_alone() -> None:
     rules = (Rule("is_of_ada", "attributes['customer'] = 'Ada'"),)
     said = references(("device_id", "oven", {"customer": "Ada"}, EVER))
-    found, rejected = silver_by_both(spark, events([event()]), references=said, shape=SHAPE, rules=rules)
+    found, rejected = silver(events([event()]), references=said, shape=SHAPE, rules=rules)
     assert (found, [row.broken_rules for row in rejected]) == ([], [["is_of_ada"]])
-
-
-def test_without_references_the_plan_is_that_of_before_and_with_them_no_row_is_sorted(spark: SparkSession) -> None:
-    rows, config = spark.createDataFrame(events([event()])), SilverConfig({"plant": LONG}, POLICY)
-    said = references(("device_id", "oven", {"customer": "Ada"}, EVER))
-    without, with_them = (
-        readings(rows, of, config)._jdf.queryExecution().executedPlan().toString()
-        for of in (reference(spark), reference(spark, references=said))
-    )
-    assert "referred" not in without and without.count("BroadcastHashJoin") < with_them.count("BroadcastHashJoin")
-    assert "SortMergeJoin" not in with_them

@@ -8,20 +8,11 @@ from pyspark.sql import SparkSession
 
 from bronze.schema import INSTANT
 from orchestration.engine.session import from_arrow
-from silver.evaluated import PLAIN_INSTANT
+from silver.judging import PLAIN_INSTANT
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed
-from silver.schema import KEYS
+from silver.schema import KEYS, READINGS
 from tests.rows import at
 
-GOOD = pa.schema(
-    [
-        *(("device_id", pa.string()), ("metric", pa.string()), ("event_time", INSTANT), ("value", pa.float64())),
-        *((name, pa.string()) for name in ("unit", "aggregation", "zone", "zone_text", "source")),
-        *(("step_seconds", pa.int32()), ("groups", pa.list_(pa.string())), ("ingested_at", INSTANT)),
-        ("attributes", pa.map_(pa.string(), pa.string())),
-        *(("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("parts", pa.int32())),
-    ]
-)
 Replayed = Callable[[pa.Table, pa.Table, pa.Table], pa.Table]
 
 
@@ -33,7 +24,7 @@ def by_spark(spark: SparkSession) -> Replayed:
 def good(*rows: tuple[str, int, int]) -> pa.Table:
     """Device, bronze batch and row; all of one metric and instant."""
     cells = [{"device_id": device, "metric": "m", "event_time": at("00:00:00"), "bronze_batch": batch} for device, batch, _ in rows]
-    return pa.Table.from_pylist([of | {"bronze_row": row[2], "part": 0} for of, row in zip(cells, rows, strict=True)], GOOD)
+    return pa.Table.from_pylist([of | {"bronze_row": row[2], "part": 0} for of, row in zip(cells, rows, strict=True)], READINGS)
 
 
 def recorded(*rows: tuple[int, int, str]) -> pa.Table:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,9 +37,6 @@ from orchestration.storage.notifications import leave_sent
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
 from orchestration.storage.silences import silences
 from orchestration.storage.silver_settings import silver_config
-from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.lookup import Lookup
 from silver.schema import DEVICES
 
 Notify = Callable[[str], None]
@@ -88,7 +85,7 @@ class Watch:
             self._places = {source.name: known.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
             same = {name: of for name, of in known.watched.items() if known.of.get(name) == repr(self._alerts.get(name))}
             self._told, self._silences = known.told, silences(self._conf.lake)
-            self._fast = FastAlerts(self._alerts.values(), self._config(), self._lookup(), same)
+            self._fast = FastAlerts(self._alerts.values(), silver_config(self._conf), self._devices(), same)
             self._outboxes = {
                 name: Outbox(name, channel, known.waiting.get(name, []), self._notify) for name, channel in channels(self._conf).items()
             }
@@ -122,7 +119,7 @@ class Watch:
     def _look_again(self) -> None:
         """At what other processes have said of devices and silences; where that fails, what was known holds."""
         try:
-            self._fast.lookup, self._silences = self._lookup(), silences(self._conf.lake)
+            self._fast.devices, self._silences = self._devices(), silences(self._conf.lake)
         except Exception as error:
             self._notify(f"devices and silences cannot be read: {describe(error)}; they are looked at again")
 
@@ -188,22 +185,12 @@ class Watch:
                 is_told = True
                 time.sleep(RETRY_SECONDS)
 
-    def _config(self) -> SilverConfig:
-        """Without rules that only Spark knows."""
-        from silver.evaluated import evaluation  # sqlglot takes a while
-
-        config = silver_config(self._conf)
-        rules = tuple(rule for rule in config.rules if evaluation(replace(config, rules=(rule,))))
-        if odd := [rule.name for rule in config.rules if rule not in rules]:
-            self._notify(f"not asked, as only Spark can: {', '.join(odd)}")
-        return replace(config, rules=rules)
-
-    def _lookup(self) -> Lookup:
+    def _devices(self) -> pa.Table:
+        """The version of each that counts now."""
         now = datetime.now(UTC)
         of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in self._conf.devices.values()]
         loaded = [version for version in versions(self._conf.lake) if version["registered_at"] <= now]
-        devices = newest([*of_conf, *loaded]).values()
-        return Lookup(catalogue(self._conf.metrics), pa.Table.from_pylist(list(devices), DEVICES), self._conf.policy)
+        return pa.Table.from_pylist([*newest([*of_conf, *loaded]).values()], DEVICES)
 
 
 def _message(row: Mapping[str, Any], known_at: datetime) -> Message:

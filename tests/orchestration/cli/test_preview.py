@@ -191,12 +191,3 @@ def test_neither_spark_nor_its_python_is_loaded(tmp_path: Path) -> None:
     program = f"from orchestration.cli.app import exit_code; import sys; exit_code({asked_for}); print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-2:] == ["1,000 events: 1 of 1,000 measurements would be readings, 999 conflicts", "False"]
-
-
-def test_a_rule_that_only_spark_evaluates_is_named_and_all_others_are_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    conf = write_conf(tmp_path, plant=LANDING)
-    (conf / "rules.yml").write_text("rules:\n  odd: {holds: hash(metric) > 0}\n  warm: {holds: value > 20}\n")
-    land(tmp_path / "landing", "a.jsonl", line(1.5), line(21.5, 1))
-    _, rows, told = asked(capsys, conf)
-    assert [row["reasons"] for row in rows] == [{"warm": "value is 1.5"}, {}]
-    assert "not asked, as only Spark can: odd\n" in told

@@ -47,18 +47,18 @@ def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
 def test_an_event_is_the_same_whether_it_is_known_by_its_bytes_or_by_its_measurements(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluated: list[int] = []
+    judged: list[int] = []
 
-    def counting(lake: Lake, reference_data: Any, events: pa.Table) -> Iterator[pa.Table]:
-        evaluated.append(len(events))
-        return measurements.evaluated(lake, reference_data, events)
+    def counting(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:
+        judged.append(len(events))
+        return measurements.judged_events(lake, events)
 
-    monkeypatch.setattr(ledger, "evaluated", counting)
+    monkeypatch.setattr(ledger, "judged_events", counting)
     known_by_their_bytes = accounted(spark, tmp_path / "bytes")
     monkeypatch.setattr(account, "copies", lambda *_: NO_COPIES)
     assert known_by_their_bytes == accounted(spark, tmp_path / "measurements")
     assert sum(known_by_their_bytes["duplicates"].values()) == 7
-    assert evaluated == [3, 7]
+    assert judged == [3, 7]
 
 
 def test_the_account_does_not_depend_on_how_it_is_cut(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

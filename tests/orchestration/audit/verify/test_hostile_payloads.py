@@ -1,4 +1,4 @@
-"""Both evaluators agree: what Spark makes of a payload, pyarrow, Python and DuckDB make of it too, whatever the payload."""
+"""Both evaluators agree: what silver makes of a payload, verify makes of it too, whatever the payload."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS
 from expectations.rule import Rule
@@ -15,14 +14,14 @@ from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from silver import account
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.readings import Reference, with_rule_results
+from silver.enrich import ReferenceData
+from silver.judging import judged
 from silver.schema import DEVICES, REFERENCES
 from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
 from tests.orchestration.audit.verify.hostile_shapes import SHAPES
-from tests.rows import INGESTED_AT, frame
+from tests.rows import INGESTED_AT
 
 SEED = 20260101
 MUTATIONS = 150
@@ -47,20 +46,17 @@ REGISTRY = [
 ]
 
 
-def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_path: Path, seed: int | None) -> None:
+def test_both_evaluators_treat_hostile_payloads_alike(tmp_path: Path, seed: int | None) -> None:
     events = list(hostile_events(seed or SEED))
-    of_spark = frame(spark, events, EVENTS).repartition(2).cache()
+    sent, devices = as_table(events, EVENTS), as_table(REGISTRY, DEVICES)
     for unknown in Unknown:
         policy = Policy(600, 300, max_payload_bytes=1100, unknown_device=unknown, unknown_metric=unknown)
         sources = {name: Source(name, shape, LandingFolder(tmp_path)) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
-        devices = frame(spark, REGISTRY, DEVICES)
-        metrics, conversions = map(spark.createDataFrame, catalogue(METRICS))
-        reference = Reference(devices, metrics, conversions)
-        broken, good = account.split(table(with_rule_results(of_spark, reference, SilverConfig(SHAPES, policy, RULES))))
-        found = SilverEvaluator.of(made, Registered(table(devices), REFERENCES.empty_table())).evaluate(table(of_spark))
+        broken, good = account.split(pa.concat_tables(judged(sent, ReferenceData(devices), SilverConfig(SHAPES, policy, METRICS, RULES))))
+        found = SilverEvaluator.of(made, Registered(devices, REFERENCES.empty_table())).evaluate(sent)
         assert differences(events, found.accepted, good) == {}
-        assert differences(events, found.rejected, pa.concat_tables(account.quarantine(broken, table(of_spark)))) == {}
+        assert differences(events, found.rejected, pa.concat_tables(account.quarantine(broken, sent))) == {}
         assert found.accepted.num_rows > 300 < found.rejected.num_rows
 
 
@@ -70,12 +66,12 @@ def hostile_events(seed: int) -> Iterator[tuple[Any, ...]]:
         yield payload, header, source, f"{'oven' if n % 3 else 'room'}.json", INGESTED_AT, None, None, ingested_at, INGESTED_AT.date(), 0, n
 
 
-def table(rows: DataFrame) -> pa.Table:
-    return rows.toArrow()
+def as_table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 def differences(events: list[tuple[Any, ...]], found: pa.Table, expected: pa.Table) -> dict[Any, Any]:
-    """By payload, what only one of the two has: (the second evaluator, Spark)."""
+    """By payload, what only one of the two has: (the second evaluator, silver)."""
     left, right = ({(row["bronze_row"], row["part"]): content(row) for row in plain_rows(side)} for side in (found, expected))
     return {
         (events[key[0]][2], events[key[0]][0], key[1]): (left.get(key), right.get(key))
