@@ -77,7 +77,8 @@ def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
     """MEASURED of events, in pieces and any order. An event of a source without a shape has none."""
     of_registry = config.load_registry_formats() if config.load_registry_formats else {}
     for source, shape in config.shapes.items():
-        of_source = events.filter(pc.equal(events["source"], source))
+        is_of_source = pc.equal(events["source"], source)
+        of_source = events if pc.all(is_of_source).as_py() else events.filter(is_of_source)
         if len(of_source):
             known = replace(shape, schemas=of_registry[source].schemas) if shape.registry and source in of_registry else shape
             for piece in measurements(of_source, known, config.policy.max_payload_bytes):
@@ -105,7 +106,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
             "event_time": event_time,
             "is_local_time_unique": is_local_time_unique,
             "attributes": _attributes(rows, shape),
-            **{name: column.take(rows.event_at) for name, column in of_event.items()},
+            **{name: rows.of_event(column) for name, column in of_event.items()},
             **{name: _origin(origin, rows, positions) for name, origin in origins.items()},
         }
         for cells in _one_a_row(rows, shape, positions) if shape.value is not None else _one_a_metric(rows, shape):
@@ -122,11 +123,11 @@ def payload_rows(payloads: pa.Array, headers: pa.Array, shape: PayloadFormat) ->
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:
     assert shape.value is not None
     metric = _origin(shape.metric, rows, positions)
-    number, is_filled, is_no_value = _measured_numbers(_without_blanks(rows.values(shape.value)), metric, shape)
+    number, is_filled, is_no_value = _measured_numbers(rows.values(shape.value), metric, shape)
     # A message that names a metric and has no value is a defect, unless conf says that this means nothing.
     is_named = metric.is_valid().to_numpy(zero_copy_only=False) & (shape.metric is not None and shape.metric.field is not None)
     is_measured = pa.array((is_filled | is_named) & ~is_no_value)
-    yield _Cells(None, 0, metric, number, rows.elements.take(rows.event_at), is_measured)
+    yield _Cells(None, 0, metric, number, rows.of_event(rows.elements), is_measured)
 
 
 def _one_a_metric(rows: Rows, shape: PayloadFormat) -> Iterator[_Cells]:
@@ -134,7 +135,7 @@ def _one_a_metric(rows: Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     names = [pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(rows.event_at)) for metric in shape.metrics]
     columns = []
     for name, field in zip(names, shape.metrics.values(), strict=True):
-        number, is_filled, is_no_value = _measured_numbers(_without_blanks(rows.values(field)), name, shape)
+        number, is_filled, is_no_value = _measured_numbers(rows.values(field), name, shape)
         columns.append((number, is_filled & ~is_no_value))
     count = np.sum([is_filled for _, is_filled in columns], axis=0, dtype=np.int32)
     # Wide rows in a list differ in their blanks; how many measurements the whole event holds is then not counted.
@@ -230,7 +231,7 @@ def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) ->
     number, is_filled = _numbers(values)
     is_no_value = np.zeros(len(is_filled), bool)
     if shape.words or shape.not_measured:
-        texts = pc.utf8_lower(pc.utf8_trim(_texts(values), ' "'))
+        texts = pc.utf8_lower(pc.utf8_trim(_texts(_without_blanks(values)), ' "'))
         for name, words in shape.words.items():
             of_metric = pc.if_else(pc.equal(metric, name), texts, None)
             number = pc.coalesce(found(of_metric, {word.lower(): value for word, value in words.items()}), number)
@@ -245,10 +246,12 @@ def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) ->
 def _numbers(values: Values) -> tuple[pa.Array, np.ndarray]:
     """Numbers, null where there is none; and where there is a value, whatever it is."""
     if isinstance(values, pa.Array):
+        values = _named(values)
         return to_numbers_or_switches(values), values.is_valid().to_numpy(zero_copy_only=False)
     try:
         numbers = pa.array(values, pa.float64())
     except (ValueError, TypeError):  # nearly all are numbers that a double can hold
+        values = _without_blanks(values)
         texts = to_numbers_or_switches(pa.array((as_text(value) if isinstance(value, str) else None for value in values), pa.string()))
         numbers = pc.coalesce(texts, pa.array(map(_number, values), pa.float64()))
         return numbers, np.fromiter((value is not None for value in values), bool, len(values))

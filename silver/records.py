@@ -38,12 +38,17 @@ class Rows:
     element_at: pa.Array
     is_readable: pa.Array
     elements: pa.Array
+    is_one_an_event: bool = False
+
+    def of_event(self, column: pa.Array) -> pa.Array:
+        """A column of the events, as one of the rows."""
+        return column if self.is_one_an_event else column.take(self.event_at)
 
 
 def one_an_event(values: Callable[[str], Values], is_readable: pa.Array) -> Rows:
     """Rows where no list is declared."""
     first, one = (pa.array(np.full(len(is_readable), n, np.int32)) for n in (0, 1))
-    return Rows(values, pa.array(np.arange(len(is_readable), dtype=np.int32)), first, is_readable, one)
+    return Rows(values, pa.array(np.arange(len(is_readable), dtype=np.int32)), first, is_readable, one, is_one_an_event=True)
 
 
 @dataclass(frozen=True)

@@ -86,13 +86,6 @@ def versions(said: Rows, since: Mapping[Key, datetime]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)
 
 
-def keys_of(conf: Conf) -> list[str]:
-    """Of what conf's references have keys, or had since the table is there."""
-    path = path_of(conf.lake, TABLE)
-    recorded = table_of(path, ["key_of"])["key_of"].unique().to_pylist() if is_table(path) else []
-    return sorted({*recorded, *(of.chosen[0] for of in conf.references.values())})
-
-
 def present(conf: Conf) -> pa.Table | None:
     """What the tables say now, as if it had always been so; None where conf names none. ConfError names every mistake in them."""
     said = together(rows_of_all(conf))

@@ -82,16 +82,6 @@ def test_a_lake_without_references_gets_no_table(tmp_path: Path) -> None:
     made = conf_of(tmp_path)
     assert ReferenceTables(made).begin(NOON) == 0
     assert not is_table(path_of(made.lake, references.TABLE))
-    assert references.keys_of(made) == []
-
-
-def test_only_what_keys_are_of_is_joined_also_for_events_of_before_a_table_left_conf(tmp_path: Path, file: Path) -> None:
-    made = conf_of(tmp_path, customers=of_devices(file))
-    assert references.keys_of(made) == ["device_id"]
-    ReferenceTables(made).begin(NOON)
-    assert references.keys_of(conf_of(tmp_path)) == ["device_id"]
-    lines = ReferenceSettings(path=file, attributes={"a": "customer"}, zone="serial")
-    assert references.keys_of(conf_of(tmp_path, lines=lines)) == ["device_id", "zone"]
 
 
 def test_a_file_that_changed_is_read_again_and_counts_from_shortly_on(tmp_path: Path, file: Path) -> None:
