@@ -44,7 +44,7 @@ class FastAlerts:
         self.watched = {alert.name: watched.get(alert.name) or Watched() for alert in self.alerts}
         self.devices, self._config = devices, config
         self._enrichment = Enrichment(config.metrics, config.policy)
-        self._rows = ChangingTable(retyped(self._enrichment.of_nothing(), INSTANT, PLAIN_INSTANT))
+        self._rows = ChangingTable(retyped(self._enrichment.empty(), INSTANT, PLAIN_INSTANT))
         self._store = duckdb.connect(config={"threads": 1})
         self._store.execute(SETTINGS)
         self._store.register("measurement", self._rows)

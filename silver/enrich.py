@@ -48,7 +48,7 @@ class Enrichment:
         ]
         self._metrics, self._conversions = pa.Table.from_pylist(described, METRICS), pa.Table.from_pylist(conversions, CONVERSIONS)
 
-    def of_nothing(self) -> pa.Table:
+    def empty(self) -> pa.Table:
         """The columns of `enriched`."""
         return self.enriched(MEASURED.empty_table(), DEVICES.empty_table())
 

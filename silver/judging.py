@@ -48,7 +48,7 @@ class Judge:
     def __init__(self, config: SilverConfig, conditions: Mapping[str, str]) -> None:
         """`conditions`: those of this conf."""
         self._config, self._enrichment = config, Enrichment(config.metrics, config.policy)
-        self._rows = ChangingTable(retyped(self._enrichment.of_nothing(), INSTANT, PLAIN_INSTANT))
+        self._rows = ChangingTable(retyped(self._enrichment.empty(), INSTANT, PLAIN_INSTANT))
         self._store = duckdb.connect(config={"threads": 1})
         self._store.register("measurement", self._rows)
         self._store.execute(f"prepare judge as select {' and '.join(conditions.values())} as is_good from measurement")

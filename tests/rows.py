@@ -75,8 +75,8 @@ def references(*versions: tuple[str, str, dict[str, str] | None, datetime]) -> p
 def silver(rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
     """Good measurements of events and their quarantine, in the order of events; duplicates are among the good ones."""
     config = SilverConfig({"plant": shape}, policy, METRICS, more.get("rules", ()))
-    found = pa.concat_tables(judged(rows, ReferenceData(more.get("devices") or devices(), more.get("references")), config))
-    broken, good = account.split(found.sort_by([("bronze_row", "ascending"), ("part", "ascending")]))
+    measurements = pa.concat_tables(judged(rows, ReferenceData(more.get("devices") or devices(), more.get("references")), config))
+    broken, good = account.split(measurements.sort_by([("bronze_row", "ascending"), ("part", "ascending")]))
     rejected = [Row(**row) for piece in account.quarantine(broken, rows) for row in piece.to_pylist()]
     return [Row(**row) for row in good.to_pylist()], rejected
 

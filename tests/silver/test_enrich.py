@@ -79,6 +79,7 @@ def test_of_each_device_the_newest_version_before_the_event_counts(
         DEVICES,
     )
     rows = [{"device_id": name, "ingested_at": at(f"12:0{minute}:00")} for name, minute in asked]
-    found = Enrichment({}, POLICY).enriched(pa.Table.from_pylist(rows, MEASURED), registry)["zone"].to_pylist()
-    known = [[minute for device, minute in versions if device == name and minute <= now] for name, now in asked]
-    assert found == [f"{name}-{max(minutes)}" if minutes else None for (name, _), minutes in zip(asked, known, strict=True)]
+    zones = Enrichment({}, POLICY).enriched(pa.Table.from_pylist(rows, MEASURED), registry)["zone"].to_pylist()
+    minutes_before = [[minute for device, minute in versions if device == name and minute <= now] for name, now in asked]
+    newest = [max(minutes, default=None) for minutes in minutes_before]
+    assert zones == [None if minute is None else f"{name}-{minute}" for (name, _), minute in zip(asked, newest, strict=True)]

@@ -18,10 +18,10 @@ def event(device: str = "oven", metric: str = "temperature", **more: Any) -> str
 
 
 def by_spark(spark: SparkSession, payloads: list[str], rules: tuple[Rule, ...] = (), **more: Any) -> list[Row]:
-    known = ReferenceData(devices(), more.get("references"))
+    reference_data = ReferenceData(devices(), more.get("references"))
     config = SilverConfig({"plant": LONG}, POLICY, METRICS, rules)
     rows = spark.createDataFrame(events(payloads)).repartition(2)
-    return rows_of(readings(rows, partial(ReferenceData, *known), config).orderBy("bronze_row", "part"))
+    return rows_of(readings(rows, partial(ReferenceData, *reference_data), config).orderBy("bronze_row", "part"))
 
 
 def test_workers_accept_what_the_account_finds_good(spark: SparkSession) -> None:
@@ -29,9 +29,9 @@ def test_workers_accept_what_the_account_finds_good(spark: SparkSession) -> None
     payloads += ["no JSON", "", event("nobody"), event(metric="mood"), event("room", "humidity", value="x"), event("room", "power")]
     rules = (Rule("is_warm", "value is null or metric <> 'temperature' or value > -9.9"),)
     said = references(("device_id", "oven", {"customer": "Ada"}, at("1970-01-01")), ("zone", "hall", {"hall": "1"}, at("1970-01-01")))
-    found = by_spark(spark, payloads, rules, references=said)
-    assert found == silver(events(payloads), rules=rules, references=said)[0]
-    assert len(found) == 16 and {len(row.attributes) for row in found} == {1, 2}
+    accepted = by_spark(spark, payloads, rules, references=said)
+    assert accepted == silver(events(payloads), rules=rules, references=said)[0]
+    assert len(accepted) == 16 and {len(row.attributes) for row in accepted} == {1, 2}
 
 
 def test_a_duplicate_is_the_same_device_metric_and_time(spark: SparkSession) -> None:

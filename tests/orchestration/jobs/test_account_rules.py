@@ -27,15 +27,15 @@ BREAKING = {
 
 
 def test_a_rule_that_fails_for_a_reading_is_broken_by_it_and_ends_nothing(tmp_path: Path) -> None:
-    """Of a: zone 5, 0 degrees, one group; b: zone hall-1, 2 degrees, no group; c: no zone, 2.5 degrees, two groups."""
-    known = {"a": ("5", ["kitchen"]), "b": ("hall-1", []), "c": (None, ["kitchen", "x"])}
-    registry = devices(*((name, zone, groups, None, True, "conf", at("1970-01-01")) for name, (zone, groups) in known.items()))
-    rows = events([event(name, "temperature", value, at("00:00:01")) for name, value in zip(known, (0, 2, 2.5), strict=True)])
+    """Device a has zone 5, 0 degrees and one group; b: zone hall-1, 2 degrees, no group; c: no zone, 2.5 degrees, two groups."""
+    registered = {"a": ("5", ["kitchen"]), "b": ("hall-1", []), "c": (None, ["kitchen", "x"])}
+    registry = devices(*((name, zone, groups, None, True, "conf", at("1970-01-01")) for name, (zone, groups) in registered.items()))
+    rows = events([event(name, "temperature", value, at("00:00:01")) for name, value in zip(registered, (0, 2, 2.5), strict=True)])
     rules = tuple(Rule(f"r{n}", predicate) for n, predicate in enumerate(BREAKING))
-    expected = {name: [rule.name for rule in rules if name in BREAKING[rule.holds]] for name in known}
+    expected = {name: [rule.name for rule in rules if name in BREAKING[rule.holds]] for name in registered}
     _, quarantined = silver(rows, rules=rules, devices=registry)
     assert {row.device_id: row.broken_rules for row in quarantined} == expected
-    for device in known:
+    for device in registered:
         kept = tuple(rule for rule in rules if device not in BREAKING[rule.holds])
         assert device in {row.device_id for row in silver(rows, rules=kept, devices=registry)[0]}
     both_know = rules[:-1]
