@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestration.location import Location
 from orchestration.storage.delta import is_table, path_of, table_id, table_of, version_of
 from orchestration.storage.lake_layout import mapped_folder
-from orchestration.storage.mapped_tables import mapped, write_mapped
+from orchestration.storage.mapped_tables import mapped_reference_data, write_mapped
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.registry import TABLE as DEVICES
 from silver.enrich import ReferenceData
@@ -35,14 +35,7 @@ def publish(lake: Location) -> Callable[[], ReferenceData]:
         elif _published.get(file) != (newest := (table_id(path), version_of(path))) or not file.exists():
             write_mapped(file, table_of(path))
             _published[file] = newest
-    return partial(_of_workers, folder)
-
-
-def _of_workers(folder: Path) -> ReferenceData:
-    devices = mapped(_file(folder, DEVICES))
-    if devices is None:
-        raise FileNotFoundError(f"{_file(folder, DEVICES)}: the copy of the device registry for workers is not there")
-    return ReferenceData(devices, mapped(_file(folder, REFERENCES)))
+    return partial(mapped_reference_data, _file(folder, DEVICES), _file(folder, REFERENCES))
 
 
 def _file(folder: Path, name: str) -> Path:
