@@ -5,15 +5,15 @@ from functools import partial
 from pathlib import Path
 
 from orchestration.location import Location
-from orchestration.storage.delta import is_table, path_of, table_id, table_of, version_of
+from orchestration.storage.delta import is_table, path_of, table_of, version_of
 from orchestration.storage.lake_layout import mapped_folder
 from orchestration.storage.mapped_tables import mapped_reference_data, write_mapped
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.registry import TABLE as DEVICES
 from silver.enrich import ReferenceData
 
-_published: dict[Path, tuple[str, int]] = {}
-"""The table and version that this process has copied to a file."""
+_published: dict[Path, int] = {}
+"""The version that this process has copied to a file."""
 
 
 def reference_data(lake: Location) -> ReferenceData:
@@ -32,7 +32,7 @@ def publish(lake: Location) -> Callable[[], ReferenceData]:
         path, file = path_of(lake, name), _file(folder, name)
         if not is_table(path):
             file.unlink(missing_ok=True)
-        elif _published.get(file) != (newest := (table_id(path), version_of(path))) or not file.exists():
+        elif _published.get(file) != (newest := version_of(path)) or not file.exists():
             write_mapped(file, table_of(path))
             _published[file] = newest
     return partial(mapped_reference_data, _file(folder, DEVICES), _file(folder, REFERENCES))
