@@ -17,9 +17,9 @@ from typing import Any
 
 import duckdb
 
-from orchestration.conf.instants import is_epoch
+from orchestration.conf.instants import is_epoch, time_format_of
 from orchestration.conf.names import is_json_path
-from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, rank
+from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
 from silver.spec import ELEMENT
 
@@ -199,7 +199,8 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
     rows = _cells(lines, separator, quote)
     widths = Counter(len(row) for row in rows[1:] or rows)
     width = max(widths, key=lambda width: (widths[width], width == len(rows[0])))
-    has_header = has_header and len(rows[0]) in (width, width - 1)
+    # DuckDB takes a first line of data for a header where times or quotes change below it.
+    has_header = has_header and len(rows[0]) in (width, width - 1) and not any(map(_is_measured, rows[0]))
     names = [name.strip() for name in rows[0]] if has_header else [f"c{n + 1}" for n in range(width)]
     clean = _distinct(names)
     is_said = is_toa5 or not has_header or clean != names or len(names) > MAX_COLUMNS_BY_HEADER
@@ -228,7 +229,14 @@ def _dialect(file: Path, lines: list[str]) -> tuple[str, str, bool]:
             sniffed = None
     if sniffed is None or sniffed[3] < 2:
         raise ConfError(f"{file} is neither JSON lines nor CSV with several columns; name a file of one of the two")
-    return sniffed[0], sniffed[1] if sniffed[1] == "'" else '"', sniffed[2]
+    # A comma may be a decimal comma.
+    separator = next((other for other in ";\t|" if sniffed[0] == "," and all(other in line for line in lines)), sniffed[0])
+    return separator, sniffed[1] if sniffed[1] == "'" else '"', sniffed[2]
+
+
+def _is_measured(cell: str) -> bool:
+    """Whether a cell holds a number or a time, and so is no name of a column."""
+    return cell.strip() != "" and (is_number(cell) or time_format_of([cell]) is not None)
 
 
 def _cells(lines: list[str], separator: str, quote: str) -> list[list[str]]:

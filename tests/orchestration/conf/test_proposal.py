@@ -237,3 +237,13 @@ def test_whatever_is_proposed_can_be_loaded(rows: list[dict[str, Any]], kind: st
 def test_half_of_a_surrogate_pair_is_no_obstacle(propose: Propose) -> None:
     lines = [rf'{{"device": "a", "ts": {START + n}, "temp": {n}.5, "note": "\ud83d"}}' for n in range(5)]
     assert propose(lines).sources["sample"].payload_format.metrics == {"temp": "temp"}
+
+
+def test_a_first_line_of_data_is_no_header_where_times_are_written_in_two_ways(propose: Propose) -> None:
+    rows = ["2026-01-05T00:00:00Z;8.55", *(f"2026-01-05 00:{minute:02d}:00;{minute}.5" for minute in range(1, 5))]
+    assert propose(rows, "in.csv").sources["sample"].payload_format.columns == ("c1", "c2")
+
+
+def test_a_decimal_comma_is_no_separator(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("".join(f"2026-01-05 00:{minute:02d}:00\t{minute},5\t{minute}\n" for minute in range(2)))
+    assert proposal_of(tmp_path / "in.csv").sample.separator == "\t"
