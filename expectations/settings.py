@@ -145,4 +145,4 @@ Named = Annotated[T, BeforeValidator(_with_names)]
 """A mapping whose entries get their keys as their names."""
 MetricName = Annotated[Text, Field(description="A metric of metrics.yml.", examples=["temperature"]), Names("metrics")]
 GroupName = Annotated[Identifier, Field(description="A group of groups.yml.", examples=["kitchen"]), Names("groups")]
-Predicate = Annotated[str, of_pattern(r"\S", "write a SQL predicate", 10_000, 1)]
+Predicate = Annotated[str, of_pattern(r"\S", "write a condition", 10_000, 1)]

@@ -1,6 +1,6 @@
 """Flows of flows.yml: sessions, joins, states of devices, and measures that need what came before. Frozen, free of Spark.
 
-Durations are in seconds. Predicates are SQL over a reading; who reads rows evaluates them, and hands them to the layer as columns.
+Durations are in seconds. Predicates are conditions over a reading; who reads rows evaluates them, and hands them to the layer as columns.
 """
 
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ class Pairs(Setting):
         description="`left`: also left readings that find no partner, once their time has passed; `full`: also such right readings.",
     )
     left_when: OrAbsent[Condition] = None
-    """A condition that left readings have to meet: SQL over a reading, as in rules.yml."""
+    """A condition that left readings have to meet: a condition over a reading, as in rules.yml."""
     right_when: OrAbsent[Condition] = None
     """The same for right readings."""
 
@@ -98,7 +98,7 @@ class Transition(Setting):
     target: Text = Field(validation_alias="to", examples=["heating"])
     """The state after."""
     when: OrAbsent[Condition] = None
-    """At a reading of which this is true: SQL over a reading, as in rules.yml."""
+    """At a reading of which this is true: a condition over a reading, as in rules.yml."""
     after_seconds: OrAbsent[Every] = None
     """When the state has lasted so long."""
 
@@ -157,7 +157,7 @@ class DutyCycle(Setting):
     metric: MetricName = Field(examples=["power"])
     """A metric of metrics.yml."""
     when: Condition = Field(examples=["value > 100"])
-    """On, where this is true: SQL over a reading, as in rules.yml."""
+    """On, where this is true: a condition over a reading, as in rules.yml."""
     every_seconds: Every = Field(examples=[600])
     """Length of a window."""
     hold_seconds: Seconds = Field(default=3600, ge=1)
@@ -230,7 +230,7 @@ class FlowSpec(Setting):
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """SQL over a reading, in the order of the columns `fits_0`, `fits_1` and so on; true where a side of a pair has none."""
+        """Conditions over a reading, in the order of the columns `fits_0`, `fits_1` and so on; true where a side of a pair has none."""
         match self.kind:
             case Pairs(left_when=left, right_when=right):
                 return left or "true", right or "true"

@@ -79,7 +79,7 @@ def gold(lake: Lake, stream: str) -> Flow:
     return Flow(
         f"gold.{stream}",
         lake.gold(stream)[:2],
-        ("silver.readings", *([TICKS] if any(group.idle_close_seconds is not None for group in groups) else [])),
+        ("silver.readings", *([TICKS.table] if any(group.idle_close_seconds is not None for group in groups) else [])),
         rows=closed_windows,
         write=partial(windows.windows, lake, stream, groups),
     )

@@ -14,7 +14,7 @@ from orchestration.conf.load import load
 from orchestration.storage.delta import is_table
 from orchestration.storage.registry import sync
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
+from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.storage.tables import LakeStore
 from tests.collectors import write_conf
 from tests.lakes import event, land, run
@@ -125,7 +125,7 @@ def many(folder: Path, count: int) -> Path:
     windows = [{**window, "device_id": of.device_id, "device_group": group} for of in of_devices for group in of.groups]
     _append(store, "gold.aggregates", windows)
     versions = {name: 0 for name in store.tables if name.startswith(("bronze", "silver", "gold")) and is_table(store.table_path(name))}
-    pin(conf.lake, Snapshot(0, at("13:00:00"), 1, 0, versions | {"silver.readings": 1}, {"plant": at("12:10:00")}))
+    SNAPSHOTS.append(conf.lake, [Snapshot(0, at("13:00:00"), 1, 0, versions | {"silver.readings": 1}, {"plant": at("12:10:00")})])
     return written
 
 

@@ -12,7 +12,7 @@ import psutil
 
 from orchestration.location import Location
 from orchestration.service.process import session_of
-from orchestration.storage.service_state import PartState, read_service
+from orchestration.supervisor.service_state import PartState, read_service
 from tests.waiting import until
 
 

@@ -4,7 +4,9 @@ import getpass
 import re
 import secrets
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +61,7 @@ def history(obj: dict[str, Any], since: datetime | None, limit: int, format: str
     Example:
       tidemark alerts history --since 2026-01-05
     """
-    from orchestration.storage.alert_changes import pinned_alerts
+    from orchestration.alerts.changes import pinned_alerts
 
     pinned = pinned_alerts(_conf(obj).lake)
     rows = pinned.history(since.replace(tzinfo=UTC) if since else EPOCH, limit) if pinned else []
@@ -77,13 +79,13 @@ def ack(obj: dict[str, Any], id: str, note: str) -> None:
     Example:
       tidemark alerts ack 3f2a9c --note "on my way"
     """
-    from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
+    from orchestration.alerts.records import ACKNOWLEDGEMENTS, Acknowledgement
 
     conf, now = _conf(obj), datetime.now(UTC)
     rows = [row for row in _firing(conf, now) if row["alert_id"].startswith(id)]
     if len(rows) != 1:
         raise click.UsageError(f"{len(rows) or 'no'} alerts that fire have an id that begins with {id!r}; `tidemark alerts` shows them")
-    append_acknowledgement(conf.lake, Acknowledgement(rows[0]["alert_id"], getpass.getuser(), now, note))
+    ACKNOWLEDGEMENTS.append(conf.lake, [Acknowledgement(rows[0]["alert_id"], getpass.getuser(), now, note)])
     click.echo(f"{rows[0]['alert']} of {rows[0]['entity']} is acknowledged", err=True)
 
 
@@ -110,9 +112,8 @@ def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | N
     """
     from fnmatch import fnmatchcase
 
-    from gold.silences import Silence
+    from orchestration.alerts.records import SILENCES, NotedSilence
     from orchestration.jobs.quality_notices import POLICIES
-    from orchestration.storage.silences import NotedSilence, append_silence
 
     conf, now = _conf(obj), datetime.now(UTC)
     if not any(fnmatchcase(name, alert) for name in (*conf.alerts, *POLICIES)):
@@ -123,8 +124,10 @@ def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | N
     ends_at = when["until"].replace(tzinfo=UTC) if when["until"] else begins_at + when["lasting"]
     if ends_at <= max(begins_at, now):
         raise click.UsageError("it would be over before it begins")
-    made = Silence(secrets.token_hex(4), alert, entity, begins_at, ends_at, _hours(when["hours"], when["days"], when["zone"]))
-    append_silence(conf.lake, NotedSilence(made, getpass.getuser(), reason, now))
+    hours = _hours(when["hours"], when["days"], when["zone"])
+    noted = partial(NotedSilence, author=getpass.getuser(), reason=reason, noted_at=now)
+    made = noted(secrets.token_hex(4), alert, entity, begins_at, ends_at, hours)
+    SILENCES.append(conf.lake, [made])
     click.echo(f"silence {made.silence_id} holds until {ends_at:%Y-%m-%d %H:%M} UTC; `tidemark alerts unsilence` ends it", err=True)
 
 
@@ -138,15 +141,13 @@ def unsilence(obj: dict[str, Any], id: str) -> None:
     Example:
       tidemark alerts unsilence 9c1e44d0
     """
-    from orchestration.storage.silences import end_silence, silences
+    from orchestration.alerts.records import SILENCES, silences
 
     conf, now = _conf(obj), datetime.now(UTC)
-    noted = {
-        silence_noted.silence.silence_id: silence_noted for silence_noted in silences(conf.lake) if silence_noted.silence.ends_at > now
-    }.get(id)
+    noted = {silence.silence_id: silence for silence in silences(conf.lake) if silence.ends_at > now}.get(id)
     if noted is None:
         raise click.UsageError(f"no silence {id!r} holds; `tidemark alerts silences` shows them")
-    end_silence(conf.lake, noted, getpass.getuser(), now)
+    SILENCES.append(conf.lake, [replace(noted, ends_at=now, author=getpass.getuser(), noted_at=now)])
     click.echo(f"silence {id} is over", err=True)
 
 
@@ -161,13 +162,12 @@ def silences(obj: dict[str, Any], with_past: bool, format: str) -> None:
     Example:
       tidemark alerts silences
     """
-    from orchestration.storage.silences import silences as noted_silences
+    from orchestration.alerts.records import silences as noted_silences
 
     now, rows = datetime.now(UTC), []
-    for noted in sorted(noted_silences(_conf(obj).lake), key=lambda noted: noted.silence.ends_at):
-        silence, hours = noted.silence, noted.silence.hours
-        if with_past or silence.ends_at > now:
-            rows.append(vars(noted) | vars(silence) | {"id": silence.silence_id, "hours": hours and _shown(hours)})
+    for noted in sorted(noted_silences(_conf(obj).lake), key=lambda noted: noted.ends_at):
+        if with_past or noted.ends_at > now:
+            rows.append(vars(noted) | {"id": noted.silence_id, "hours": noted.hours and _shown(noted.hours)})
     show(rows, format, SILENCES)
 
 
@@ -253,7 +253,7 @@ def _conf(obj: dict[str, Any]) -> "Conf":
 
 
 def _tell_who_is_down(conf: "Conf") -> None:
-    from orchestration.storage.outages import current_outage
+    from orchestration.connectors.outages import current_outage
 
     for name in conf.channels:
         if (outage := current_outage(conf.lake, "channel", name)) is not None:
@@ -262,7 +262,7 @@ def _tell_who_is_down(conf: "Conf") -> None:
 
 def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:
     """The oldest first; FIRING and alert_id."""
-    from orchestration.storage.alert_changes import firing
+    from orchestration.alerts.changes import firing
 
     rows = [
         row | {"id": row["alert_id"][:SHORT], "since": row["begun_at"], "acknowledged_by": row["seen"] and row["seen"].author}

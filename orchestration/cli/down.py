@@ -20,7 +20,7 @@ def command(obj: dict[str, Any]) -> int:
     from orchestration.conf.load import load
     from orchestration.conf.place import place_of
     from orchestration.storage.lease import is_held
-    from orchestration.storage.service_state import folder_of, read_service
+    from orchestration.supervisor.service_state import folder_of, read_service
 
     lake = (place_of(obj["conf"]) or load(obj["conf"])).lake  # also of a conf that has mistakes by now
     service = read_service(lake)

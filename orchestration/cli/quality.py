@@ -89,12 +89,12 @@ def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
 
 
 def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run":
+    from orchestration.quality import quality_tables
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import last_runs
     from orchestration.quality.outcome import Cause
     from orchestration.quality.publish import publish, store_run
     from orchestration.quality.suites import suites
-    from orchestration.storage import quality_tables
     from orchestration.storage.snapshots import find_snapshot
 
     pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)

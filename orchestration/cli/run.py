@@ -84,7 +84,7 @@ def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], name
 
 def _noting(conf: "Conf") -> "AbstractContextManager[Callable[[Mapping[str, Any]], None]]":
     """Return what takes the facts of each batch: the history, and an OpenTelemetry collector if conf names one."""
-    from orchestration.storage.history import note
+    from orchestration.supervisor.history import note
 
     of_lake = partial(note, conf.lake)
     if conf.traces is None:

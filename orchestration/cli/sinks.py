@@ -49,7 +49,7 @@ def reset(obj: dict[str, Any], name: str) -> None:
     Example:
       tidemark sinks reset warehouse
     """
-    from orchestration.storage.sink_states import request_reset
+    from orchestration.connectors.sinks.sink_states import request_reset
 
     conf = _conf(obj, name)
     request_reset(conf.lake, name, datetime.now(UTC))

@@ -52,12 +52,12 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
 
 
 def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
+    from orchestration.jobs.watched_fields import missing_fields
     from orchestration.storage.changed_settings import changed_settings
     from orchestration.storage.gate_state import describe_gates
-    from orchestration.storage.service_state import parts_of
     from orchestration.storage.tables import LakeStore
-    from orchestration.storage.watched_fields import missing_fields
     from orchestration.supervisor import source_status
+    from orchestration.supervisor.service_state import parts_of
     from orchestration.supervisor.sink_status import describe_down
     from orchestration.supervisor.status import COLUMNS, status
 

@@ -45,7 +45,7 @@ def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
     from orchestration.conf.load import load
     from orchestration.service.child import command_line
     from orchestration.service.parts import PAGE
-    from orchestration.storage.service_state import folder_of, read_service
+    from orchestration.supervisor.service_state import folder_of, read_service
 
     conf = load(obj["conf"])
     lake = conf.lake

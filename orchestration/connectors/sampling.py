@@ -101,8 +101,8 @@ def _of_file(source: Source, file: Path, position: str, modified_ns: int) -> Pie
 
 def _of_bucket(conf: Conf, source: Source, store: S3Settings) -> Pieces:
     """Of each page of the listing the oldest objects first."""
+    from orchestration.connectors.sources.object_claims import ObjectClaim
     from orchestration.connectors.sources.s3_client import S3Client
-    from orchestration.storage.object_claims import ObjectClaim
 
     client = S3Client(source.name, store)
     with TemporaryDirectory(prefix="tidemark-") as folder:

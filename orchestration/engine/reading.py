@@ -45,4 +45,4 @@ def with_ticks(lake: Lake, name: str, groups: Sequence[Group], readings: DataFra
     """Readings of a gold stream and, if one of its groups closes when idle, its ticks."""
     if all(group.idle_close_seconds is None for group in groups):
         return readings
-    return readings.unionByName(ticks(stream(lake, f"gold.{name}", TICKS, name="ticks").where(F.col("stream") == name), groups))
+    return readings.unionByName(ticks(stream(lake, f"gold.{name}", TICKS.table, name="ticks").where(F.col("stream") == name), groups))

@@ -22,11 +22,11 @@ from orchestration.engine.pieces import Windows, measured
 from orchestration.engine.writing import append, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.jobs.amended_windows import Amendment, append_all
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.bindings import REPAIR
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
+from orchestration.storage.state_file import StateFile
 from orchestration.storage.tables import Table
 from orchestration.storage.views import of_groups
 
@@ -62,17 +62,17 @@ def amend_all(lake: Lake, streams: Mapping[str, Sequence[Group]]) -> Iterator[in
         while (this := _begun(lake, stream)) is not None:
             here = here or lake.interpreted()
             yield _amend(here, stream, groups, this)
-            _write(lake, stream, Round(this.number, this.reach))
+            _file(lake, stream).write(Round(this.number, this.reach))
 
 
 def begin_at(lake: Lake, stream: str, reached: GoldPosition) -> None:
     """As if a round had ended there."""
-    _write(lake, stream, Round(0, reached))
+    _file(lake, stream).write(Round(0, reached))
 
 
 def refuse_older(lake: Lake, stream: str) -> None:
     """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
-    number = _read(lake, stream).number
+    number = (_file(lake, stream).read() or Round()).number
     begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
     *tables, late = lake.gold(stream)
     for table, written, newest, word in (
@@ -88,19 +88,19 @@ def refuse_older(lake: Lake, stream: str) -> None:
 
 def is_amended(lake: Lake, stream: str, reached: GoldPosition) -> bool:
     """Whether a round has ended there."""
-    this = _read(lake, stream)
+    this = _file(lake, stream).read() or Round()
     return this.up_to is None and this.after == reached
 
 
 def _begun(lake: Lake, stream: str) -> Round | None:
     """A round that a killed run began, which reaches as far as things were then, or the next one; None where nothing has moved."""
-    this = _read(lake, stream)
+    this = _file(lake, stream).read() or Round()
     if this.up_to is None:
         up_to = gold_position(lake, stream)
         if up_to is None or up_to == this.after:
             return None
         this = Round(this.number + 1, this.after, up_to)
-        _write(lake, stream, this)
+        _file(lake, stream).write(this)
     return this
 
 
@@ -196,9 +196,5 @@ def _instant(milliseconds: int) -> Column:
     return F.timestamp_millis(F.lit(milliseconds))
 
 
-def _read(lake: Lake, stream: str) -> Round:
-    return read_atomic(lake.checkpoint(f"gold.{stream}") / FILE, REPAIR, Round) or Round()
-
-
-def _write(lake: Lake, stream: str, this: Round) -> None:
-    write_atomic(lake.checkpoint(f"gold.{stream}") / FILE, this)
+def _file(lake: Lake, stream: str) -> StateFile[Round]:
+    return StateFile(lake.checkpoint(f"gold.{stream}") / FILE, Round, REPAIR)

@@ -35,7 +35,7 @@ def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]
 
 def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[CommittedBatch]:
     """A batch of bronze each, for the one process that writes the lake. A repeat after a kill brings what is missing."""
-    fence([lake.table_path(name) for name in (EVENTS, GAPS)])
+    fence([lake.table_path(name) for name in (EVENTS, GAPS.table)])
     backfill = KafkaBackfill(source, {part.partition_id: part.to_read for part in parts})
     while ready := poll(lake, backfill):
         yield commit_batch(lake, [ready], nullcontext())

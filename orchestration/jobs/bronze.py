@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter
 from tempfile import TemporaryFile
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +23,9 @@ from orchestration import crash
 from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import Notice, Offset, Source
-from orchestration.location import Location
-from orchestration.storage.commit import append_pieces, append_rows
-from orchestration.storage.delta import rows_of, version_of
-from orchestration.storage.ops_tables import GAPS, GAPS_SCHEMA
+from orchestration.storage.commit import append_pieces
+from orchestration.storage.delta import version_of
+from orchestration.storage.ops_tables import GAPS, Gap
 from orchestration.storage.row_pieces import merged
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets, with_offsets
 from orchestration.storage.tables import LakeStore
@@ -54,14 +52,14 @@ class PendingBatch:
 
 @dataclass(frozen=True)
 class CommittedBatch:
-    """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source. `gaps`: rows of ops.gaps."""
+    """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source. `gaps`: that were found."""
 
     bronze_batch: int
     version: int
     rows: Mapping[str, int]
     at: datetime
     seconds: float
-    gaps: Sequence[Mapping[str, Any]] = ()
+    gaps: Sequence[Gap] = ()
 
 
 def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: None) -> PendingBatch | None:
@@ -91,8 +89,8 @@ def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: Abstra
         bronze_batch, ingested_at = next_bronze_batch(known), datetime.now(UTC)
         ends = {of_source.source.name: of_source.end for of_source in ready}
         info = partial(with_offsets, known, bronze_batch, ends, rows, received)
-        gaps = [row for of_source in ready for row in _gaps(of_source, bronze_batch, ingested_at)]
-        _record(lake.table_path(GAPS), gaps)
+        gaps = [gap for of_source in ready for gap in _gaps(of_source, bronze_batch, ingested_at)]
+        _record(lake, gaps)
         pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
         append_pieces(table.location, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, info)
         version = version_of(table.location)
@@ -112,19 +110,16 @@ def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[s
             yield events
 
 
-def _gaps(ready: PendingBatch, bronze_batch: int, found_at: datetime) -> Iterator[dict[str, Any]]:
+def _gaps(ready: PendingBatch, bronze_batch: int, found_at: datetime) -> Iterator[Gap]:
     for gap in ready.source.gaps(ready.start, ready.end):
-        offsets = {"first_offset": gap.first, "last_offset": gap.last}
-        batch = {"bronze_batch": bronze_batch, "found_at": found_at}
-        yield {"source": ready.source.name, "topic": gap.topic, "partition": gap.partition} | offsets | batch
+        yield Gap(ready.source.name, gap.topic, gap.partition, gap.first, gap.last, bronze_batch, found_at)
 
 
-def _record(path: Location, gaps: Sequence[dict[str, Any]]) -> None:
+def _record(lake: LakeStore, gaps: Sequence[Gap]) -> None:
     """Add those that are not there yet, before the commit that goes on behind them."""
-    key = itemgetter("source", "topic", "partition", "first_offset", "bronze_batch")
-    known = {key(row) for row in rows_of(path)} if gaps else set()
-    if new := [gap for gap in gaps if key(gap) not in known]:
-        append_rows(path, pa.Table.from_pylist(new, GAPS_SCHEMA))
+    key = attrgetter("source", "topic", "partition", "first_offset", "bronze_batch")
+    recorded = set(map(key, GAPS.rows(lake.conf.lake))) if gaps else set()
+    GAPS.append(lake.conf.lake, [gap for gap in gaps if key(gap) not in recorded])
 
 
 def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None) -> pa.Buffer:

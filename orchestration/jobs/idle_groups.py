@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import inf, isinf
 
-import pyarrow as pa
-
 from gold.aggregates import by_metrics
 from gold.spec import Group
-from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import ask, instant, literal, open_table, rows_of
-from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
+from orchestration.storage.delta import ask, instant, literal, open_table
+from orchestration.storage.ops_tables import TICKS, Tick
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import of_groups
 from orchestration.utc import from_micros, to_micros
@@ -38,8 +35,8 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     if isinf(patience):
         return False
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    reach, path = timedelta(seconds=longest + max(group.lateness_seconds for group in groups)), lake.table_path(TICKS)
-    ticked = max((row["event_time"] for row in rows_of(path, ["event_time"], [("stream", "=", stream)])), default=None)
+    reach, folder = timedelta(seconds=longest + max(group.lateness_seconds for group in groups)), lake.conf.lake
+    ticked = max((tick.event_time for tick in TICKS.rows(folder, [("stream", "=", stream)])), default=None)
     # Only what came lately, or is newer than the last tick: that is in a few files, and all of silver takes longer the more there is.
     done = LONG_AGO if ticked is None else to_micros(ticked - reach)
     then = to_micros(now - timedelta(seconds=patience))
@@ -51,5 +48,5 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     event_time = from_micros(answer["newest"]) + reach
     if ticked is not None and event_time <= ticked:
         return False
-    append_rows(path, pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], TICKS_SCHEMA))
+    TICKS.append(folder, [Tick(stream, event_time, now)])
     return True

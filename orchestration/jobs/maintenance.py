@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
-
 from bronze.schema import EVENTS_PARTITION
 from gold.schema import FLOW_KINDS
 from orchestration import crash
+from orchestration.alerts import notifications
+from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES
+from orchestration.connectors.sinks.sink_states import snapshots_of_sinks
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.storage import generations, references, snapshots
-from orchestration.storage.commit import FULL_BYTES, append_rows, compact
-from orchestration.storage.delta import ask, in_log, is_table, open_table, rows_of
+from orchestration.storage import generations, references
+from orchestration.storage.commit import FULL_BYTES, compact
+from orchestration.storage.delta import ask, in_log, is_table, max_in_log, open_table
+from orchestration.storage.generations import GENERATIONS
+from orchestration.storage.log import Log, retained_since
 from orchestration.storage.marts import needed_snapshots
-from orchestration.storage.ops_tables import GAPS, LEDGER, TICKS
+from orchestration.storage.ops_tables import GAPS, LEDGER, NOTES, RUNS, TICKS
 from orchestration.storage.retention import (
     SILVER,
     Position,
@@ -34,22 +38,37 @@ from orchestration.storage.retention import (
     removable_log,
     remove,
 )
-from orchestration.storage.sink_states import snapshots_of_sinks
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import all_snapshots, expired
+from orchestration.storage.snapshots import SNAPSHOTS, all_snapshots, expired
 from orchestration.storage.source_offsets import offsets_told_at
 
-TABLE = "ops.maintenance"
-SCHEMA = pa.schema(
-    [
-        *(("at", pa.timestamp("us", "UTC")), ("table", pa.string())),
-        *((name, pa.int64()) for name in ("files", "compacted", "removed", "freed_bytes", "log_entries")),
-    ]
-)
-"""Grain: one table in one maintenance. `files`: of its newest version before; `compacted`: of these, small ones whose rows went into large
-ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs; `log_entries`: entries of its log that were removed."""
-COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries")
-OF_NO_FLOW = (references.TABLE, TICKS, LEDGER, GAPS, snapshots.TABLE, generations.TABLE, TABLE)
+NOTES_RETAINED = timedelta(days=3 * 365)
+"""What people have noted is small, and explains charts of earlier years."""
+
+
+@dataclass(frozen=True)
+class MaintainedTable:
+    """Grain: one table in one maintenance. `files`: of its newest version before; `compacted`: of these, small ones whose rows went into
+    large ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs; `log_entries`: entries of its log that were
+    removed.
+    """
+
+    at: datetime
+    table: str
+    files: int
+    compacted: int
+    removed: int
+    freed_bytes: int
+    log_entries: int
+
+
+MAINTENANCE = Log("ops.maintenance", MaintainedTable, order="at", is_maintained=True)
+LOGS = {
+    log.table: log
+    for log in (TICKS, GAPS, SNAPSHOTS, GENERATIONS, MAINTENANCE, NOTIFICATIONS, DEAD_LETTERS, RUNS, NOTES, ACKNOWLEDGEMENTS, SILENCES)
+}
+OF_NO_FLOW = (references.TABLE, LEDGER, *LOGS)
+COLUMNS = MAINTENANCE.schema.names[1:]
 
 NOT_LATE = """
   select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'
@@ -89,22 +108,36 @@ def maintenance_tasks(lake: Lake, pinned: Sequence[Snapshot], now: datetime) -> 
 
 
 def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
-    """Yields what was done for each table (COLUMNS); a caller may stop between two. Meanwhile only what `hold` can hold may be written."""
+    """Yields what was done for each table (COLUMNS); a caller may stop between two.
+
+    Meanwhile only what `hold` can hold may be written, and logs, which hold themselves.
+    """
     done, known = [], all_snapshots(lake.conf.lake)
     for task in maintenance_tasks(lake, known, now):
         row = task.as_row()
         for partition in task.small:
-            with hold(task.name):
+            with LOGS[task.name].hold(lake.conf.lake) if task.name in LOGS else hold(task.name):
                 compact(task.location, FULL_BYTES, partition, _order(task.name))
             crash.point(crash.Point.COMPACTED)
         for file in (*task.removable, *task.log):
             remove(file)
             crash.point(crash.Point.FILE_REMOVED)
-        done.append({"at": now} | row)
+        done.append(MaintainedTable(now, **row))
         yield row
     if gone := expired_snapshots(lake, known, now):
-        snapshots.forget(lake.conf.lake, [snapshot.snapshot_id for snapshot in gone])
-    append_rows(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
+        SNAPSHOTS.delete(lake.conf.lake, "snapshot_id", [snapshot.snapshot_id for snapshot in gone])
+    MAINTENANCE.append(lake.conf.lake, done)
+    retire_records(lake.conf.lake, now)
+
+
+def retire_records(lake: Location, now: datetime) -> None:
+    """Remove what is old from the logs that only grow; of each job the last run stays, from which its next time is counted."""
+    notifications.retire(lake, now)
+    NOTES.retire(lake, retained_since(now, NOTES_RETAINED))
+    MAINTENANCE.retire(lake, retained_since(now))
+    if RUNS.reaches_back(lake, retained_since(now)):
+        last = RUNS.last_of_each(lake, "job")
+        RUNS.retire(lake, retained_since(now), lambda run: run == last[run.job])
 
 
 def expired_snapshots(lake: Lake, taken: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
@@ -117,9 +150,8 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     every = timedelta(seconds=lake.conf.maintenance.every_seconds)
     if not every:
         return None
-    done = (row["at"] for row in rows_of(lake.table_path(TABLE), columns=["at"]))
     begun = (snapshot.at for snapshot in all_snapshots(lake.conf.lake)[:1])
-    return (max(done, default=None) or next(begun, now)) + every
+    return (max_in_log(MAINTENANCE.path(lake.conf.lake), "at") or next(begun, now)) + every
 
 
 def _order(name: str) -> str | None:

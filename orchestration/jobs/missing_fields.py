@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from orchestration.engine.lake import Lake
 from orchestration.jobs.preview import unread_fields
 from orchestration.jobs.ranges import pieces
+from orchestration.jobs.watched_fields import Watched, WatchedMetric, WatchedSource, watched_fields
 from orchestration.rendering import plain
 from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.positions import accounted_for
-from orchestration.storage.watched_fields import WatchedMetric, WatchedSource, keep_watched_fields, watched_fields
 from silver.measurements import measurements
 from silver.spec import PayloadFormat
 
@@ -32,7 +32,8 @@ NEWEST = f"select * from rows where bronze_batch = {{batch}} and source = {{sour
 
 def new_findings(lake: Lake) -> Iterator[str]:
     """A sentence for each source of which there is something new to say, since the last look up to where the ledger has come."""
-    watched, up_to = watched_fields(lake.conf.lake), accounted_for(lake)
+    file, up_to = watched_fields(lake.conf.lake), accounted_for(lake)
+    watched = file.read() or Watched()
     if up_to <= watched.bronze_batch:
         return
     counts, shapes = pa.concat_tables(pieces(lake, LEDGER, COUNTS.format(after=watched.bronze_batch))), payload_formats(lake.conf)
@@ -45,7 +46,7 @@ def new_findings(lake: Lake) -> Iterator[str]:
             seen = seen_of(events, shape, lake.conf.policy.max_payload_bytes)
             yield from sentences(row["source"], source, seen, row["events"])
     watched.bronze_batch = up_to
-    keep_watched_fields(lake.conf.lake, watched)
+    file.write(watched)
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,8 @@ from datetime import datetime
 
 from gold.notices import Around, Change, Notice, notices
 from orchestration import crash
-from orchestration.conf.model import Conf
-from orchestration.connectors.channels.channel import Channel, RefusedError
-from orchestration.errors import without_secrets
-from orchestration.jobs.quality_notices import POLICIES as QUALITY_POLICIES
-from orchestration.jobs.quality_notices import expectation_changes, gate_changes, table_of
-from orchestration.storage import registry
-from orchestration.storage.acknowledgements import acknowledgements
-from orchestration.storage.alert_changes import COLUMNS, pinned_alerts
-from orchestration.storage.notifications import (
+from orchestration.alerts.changes import COLUMNS, pinned_alerts
+from orchestration.alerts.notifications import (
     DEAD,
     FAILED,
     SENT,
@@ -31,13 +24,18 @@ from orchestration.storage.notifications import (
     dead_messages,
     finished,
     known_changes,
-    read_state,
     record,
+    state_file,
     take_up_sent,
     tried,
-    write_state,
 )
-from orchestration.storage.silences import silences
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
+from orchestration.conf.model import Conf
+from orchestration.connectors.channels.channel import Channel, RefusedError
+from orchestration.errors import without_secrets
+from orchestration.jobs.quality_notices import POLICIES as QUALITY_POLICIES
+from orchestration.jobs.quality_notices import expectation_changes, gate_changes, table_of
+from orchestration.storage import registry
 
 AT_ONCE = 100
 """Messages between two notes of what was sent."""
@@ -60,7 +58,8 @@ def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
 
     Every AT_ONCE messages are noted; where the channel remembers more to send than that, what is noted is left out at the next look.
     """
-    state, begin = _look(conf, name, read_state(conf.lake, name), now), time.monotonic()
+    file, begin = state_file(conf.lake, name), time.monotonic()
+    state = _look(conf, name, file.read() or ChannelState(), now)
     if not state.waiting:
         return None
     left, counts, down = [*state.waiting], Counter[str](), None
@@ -72,7 +71,7 @@ def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
         left = [*(tried(outcome) for outcome in outcomes if outcome.state == FAILED), *left[len(outcomes) :]]
         counts.update(outcome.state for outcome in outcomes)
         down = next((outcome.reason for outcome in outcomes if outcome.state == FAILED), None)
-    write_state(conf.lake, name, replace(state, waiting=left))
+    file.write(replace(state, waiting=left))
     return Told(counts[SENT], counts[DEAD], down)
 
 
@@ -88,7 +87,7 @@ def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
 def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:
     """With what is new among the messages that wait. Another table, or another history of it, is looked at from the beginning."""
     take_up_sent(conf.lake, name, now)
-    done = finished(conf.lake, name, {of.message.message_id for of in before.waiting})
+    done = finished(conf.lake, name, [of.message for of in before.waiting])
     state = replace(before, waiting=[of for of in before.waiting if of.message.message_id not in done])
     state, changes = _new_changes(conf, name, state, now)
     if changes or state.standings:
@@ -100,7 +99,7 @@ def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> Channel
         waiting = [*state.waiting, *(_waiting(notice) for notice in new if notice.reason is None)]
         state = replace(state, standings=standings, waiting=waiting)
     if state != before:
-        write_state(conf.lake, name, state)
+        state_file(conf.lake, name).write(state)
     return state
 
 
@@ -123,13 +122,13 @@ def _new_changes(conf: Conf, name: str, state: ChannelState, now: datetime) -> t
 
 def _around(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change], now: datetime) -> Around:
     devices = registry.current(conf.lake)
-    known = known_changes(conf.lake, name) if changes else {}
+    known = known_changes(conf.lake, name, changes, now)
     return Around(
         now,
         {device["device_id"]: device["zone"] for device in devices if device["zone"]} | table_of(state.standings, changes),
         {device["device_id"]: device["groups"] or () for device in devices},
-        [noted.silence for noted in silences(conf.lake)],
-        acknowledgements(conf.lake).keys(),
+        silences(conf.lake),
+        {row.alert_id for row in ACKNOWLEDGEMENTS.rows(conf.lake)},
         known | {change_id: True for of in state.waiting for change_id in of.change_ids},
     )
 

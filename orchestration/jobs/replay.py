@@ -82,7 +82,7 @@ def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
 def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int) -> int:
     """The watermark of a stream that has read a prefix of silver, in milliseconds since 1970; 0 where it has read nothing."""
     of_stream = of_groups(lake.read("silver.readings").where(F.col("bronze_batch") <= up_to), groups).select("event_time")
-    ticks = lake.read(TICKS).where(F.col("stream") == stream).select("event_time")
+    ticks = lake.read(TICKS.table).where(F.col("stream") == stream).select("event_time")
     newest = of_stream.unionByName(ticks).agg(F.unix_millis(F.max("event_time"))).collect()[0][0]
     lateness = max(group.lateness_seconds for group in groups)
     return 0 if newest is None else max(newest - lateness * 1000, 0)

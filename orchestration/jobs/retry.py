@@ -33,12 +33,12 @@ from orchestration.jobs.measurements import (
 )
 from orchestration.jobs.ranges import Range, cut, pieces
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.commit import append_rows, replace_rows
 from orchestration.storage.delta import literal, version_of, written_by
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.row_pieces import merged
+from orchestration.storage.state_file import StateFile
 from silver import account, retry
 
 NAME = "silver.retry"
@@ -87,10 +87,14 @@ class PendingRetry:
     versions: dict[str, int]
 
 
+def _file(lake: Lake) -> StateFile[PendingRetry]:
+    way_out = "Restore it from a backup: it says how far a retry of the quarantine had come."
+    return StateFile(_folder(lake) / "retry.json", PendingRetry, way_out)
+
+
 def pending(lake: Lake) -> PendingRetry | None:
     """The retry that was written down and is not done: killed, or still at work."""
-    way_out = "Restore it from a backup: it says how far a retry of the quarantine had come."
-    written = read_atomic(_folder(lake) / "retry.json", way_out, PendingRetry)
+    written = _file(lake).read()
     return written if written and written.number > _done(lake) else None
 
 
@@ -129,7 +133,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
     corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in COUNTED[1:]}))
     written = PendingRetry(number, corrections.to_pylist(), versions)
-    write_atomic(_folder(lake) / "retry.json", written)
+    _file(lake).write(written)
     crash.point(crash.Point.RETRY_NOTED)
     _carry_out(lake, written)
 

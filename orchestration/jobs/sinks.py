@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from orchestration.conf.model import Conf
 from orchestration.connectors.sinks.sink import Batch, Sink
-from orchestration.storage.sink_states import SinkPosition, end_reset, read_state, requested_reset, write_state
+from orchestration.connectors.sinks.sink_states import SinkPosition, end_reset, read_state, requested_reset, write_state
+from orchestration.connectors.sinks.table_changes import PinnedTable, pinned_table
 from orchestration.storage.snapshots import find_snapshot, is_kept
-from orchestration.storage.table_changes import PinnedTable, pinned_table
 
 
 @dataclass(frozen=True)

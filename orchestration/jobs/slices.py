@@ -18,16 +18,14 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage import flow_positions
-from orchestration.storage.atomic_json import write_atomic
 from orchestration.storage.bindings import REPAIR
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
-from orchestration.storage.flow_positions import Reach, Round
+from orchestration.storage.flow_positions import FLOW, Reach, Round, position_file
 from orchestration.storage.positions import GoldPosition
-from orchestration.storage.row_files import read_rows, write_rows
+from orchestration.storage.state_file import read_rows, write_rows
 
-NAME = flow_positions.FLOW
+NAME = FLOW
 READINGS = "silver.readings"
 SLICE_ROWS = 1_000_000
 """Readings of one slice, and rows that time alone brings: bounds the memory."""
@@ -86,14 +84,14 @@ def follow(lake: Lake, of: Follower, prefix: Prefix) -> Iterator[int]:
             append_rows(lake.table_path(of.table), stepped.rows, _app_id(lake, of), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)
         digest = write_rows(_folder(lake, of) / f"{this.number}.arrow", stepped.carried)
-        _write(lake, of, replace(this, after=this.up_to, up_to=None, carried=digest))
+        position_file(lake, of.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
         (_folder(lake, of) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
         yield len(stepped.rows)
 
 
 def position(lake: Lake, of: Follower) -> Round:
     """The newest round."""
-    return flow_positions.read(lake, of.name) or Round()
+    return position_file(lake, of.name).read() or Round()
 
 
 def refuse_older(lake: Lake, of: Follower) -> None:
@@ -137,10 +135,10 @@ def _begun(lake: Lake, of: Follower, prefix: Prefix) -> Round | None:
         until = max(of.until(lake, this.after, prefix), this.after.until)
         whole = Reach(prefix.bronze_batch, until, lake.conf.policy.lateness_seconds)
         if until == this.after.until:  # what came is too new to be final
-            _write(lake, of, replace(this, after=whole, plan=of.plan))
+            position_file(lake, of.name).write(replace(this, after=whole, plan=of.plan))
             return None
         this = replace(this, number=this.number + 1, up_to=_cut(lake, of, this.after, whole), plan=of.plan)
-        _write(lake, of, this)
+        position_file(lake, of.name).write(this)
     return this
 
 
@@ -174,10 +172,6 @@ def _most_rows(lake: Lake, after: int) -> int:
         return 0
     newest = log["max.event_time"].cast(pa.int64()).to_pylist()
     return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= after)
-
-
-def _write(lake: Lake, of: Follower, this: Round) -> None:
-    write_atomic(_folder(lake, of) / flow_positions.FILE, this)
 
 
 def _carried(lake: Lake, of: Follower, this: Round) -> pa.Table | None:

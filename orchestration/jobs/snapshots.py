@@ -11,7 +11,7 @@ from orchestration.storage.delta import version_of
 from orchestration.storage.flow_positions import Reach
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import find_snapshot, pin
+from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
 
 
 def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
@@ -30,7 +30,9 @@ def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
         return None
     crash.point(crash.Point.SNAPSHOT_DUE)
     snapshot_id = 0 if newest is None else newest.snapshot_id + 1
-    return pin(lake.conf.lake, Snapshot(snapshot_id, now, number, bronze_batch, versions, _closed_until(positions, flows)))
+    taken = Snapshot(snapshot_id, now, number, bronze_batch, versions, _closed_until(positions, flows))
+    SNAPSHOTS.append(lake.conf.lake, [taken])
+    return taken
 
 
 def _closed_until(positions: Mapping[str, GoldPosition], flows: Mapping[str, Reach]) -> dict[str, datetime]:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from bronze.schema import INSTANT, declared
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
+from orchestration.quality import quality_tables
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
 from orchestration.quality.store import create_view, open_store, pin_table
 from orchestration.rendering import visible
-from orchestration.storage import quality_tables
 from orchestration.storage.delta import in_log, is_table, open_table, path_of
 
 FAILED_ROWS = "quality.failed_rows"

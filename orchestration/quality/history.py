@@ -16,9 +16,9 @@ import pyarrow as pa
 from bronze.schema import INSTANT, declared
 from expectations.suite import Expectation, Severity
 from orchestration.location import Location
+from orchestration.quality import quality_tables
 from orchestration.quality.outcome import Cause, Identity, Outcome, Result, Run, TableResult, identity
 from orchestration.quality.store import create_view, open_store, pin_table
-from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of
 
 SAMPLES = 5

@@ -4,12 +4,10 @@ import getpass
 import socket
 from datetime import datetime
 
-import pyarrow as pa
-
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
-from orchestration.storage import quality_tables
-from orchestration.storage.gate_state import RELEASE_SCHEMA, RELEASES, closed_gates
+from orchestration.quality import quality_tables
+from orchestration.storage.gate_state import RELEASES, Release, closed_gates
 
 
 def release_version(lake: Lake, table: str, version: int, reason: str, at: datetime) -> str:
@@ -27,8 +25,6 @@ def release_version(lake: Lake, table: str, version: int, reason: str, at: datet
         if not first <= version <= last:
             which = f"version {last}" if first == last else f"versions {first} to {last}"
             raise ConfError(f"version {version} of {table} is not held back; {which} can be released.")
-        by, failed = f"{getpass.getuser()}@{socket.gethostname()}", list(held.failure.found)
-        values = (table, held.table_id, version, held.version, reason.strip(), by, at, failed)
-        row = dict(zip(RELEASE_SCHEMA.names, values, strict=True))
-        quality_tables.append(lake.conf.lake, RELEASES, pa.Table.from_pylist([row], RELEASE_SCHEMA))
+        by, failed = f"{getpass.getuser()}@{socket.gethostname()}", held.failure.found
+        RELEASES.append(lake.conf.lake, [Release(table, held.table_id, version, held.version, reason.strip(), by, at, failed)])
     return f"{table} up to version {version}; failed: {'; '.join(held.failure.found)}"

@@ -32,7 +32,7 @@ from orchestration.errors import ConfError, TidemarkError
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
 from orchestration.service.up import FULL_BYTES
 from orchestration.storage.lease import holder_of, is_held
-from orchestration.storage.service_state import parts_of
+from orchestration.supervisor.service_state import parts_of
 
 PATIENCE_SECONDS = 3.0
 BESIDE_THE_HEAP = 1024**3

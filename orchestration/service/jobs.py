@@ -90,16 +90,16 @@ def _next_times(conf: Conf, now: datetime) -> Iterator[tuple[str, datetime]]:
     """In the past where a time was missed; a job that is new counts from now on."""
     if not conf.schedules:
         return
-    from orchestration.storage.runs import last_due
+    from orchestration.storage.ops_tables import RUNS
 
-    due = last_due(conf.lake)
+    before = RUNS.last_of_each(conf.lake, "job")
     for name, schedule in conf.schedules.items():
-        if name not in due:
+        if name not in before:
             _append(conf.lake, name, now, now, 0.0, "declared", None, None)
-        yield name, next(CronSim(schedule.cron, due.get(name, now)))
+        yield name, next(CronSim(schedule.cron, before[name].due_at if name in before else now))
 
 
 def _append(lake: Location, *values: object) -> None:
-    from orchestration.storage.runs import RunOfJob, append_run  # pyarrow takes a while, and many a conf has no schedules
+    from orchestration.storage.ops_tables import RUNS, RunOfJob  # pyarrow takes a while, and many a conf has no schedules
 
-    append_run(lake, RunOfJob(*values))  # type: ignore[arg-type]
+    RUNS.append(lake, [RunOfJob(*values)])  # type: ignore[arg-type]

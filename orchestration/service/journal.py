@@ -9,7 +9,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from orchestration.location import Location
-from orchestration.storage.service_state import folder_of
+from orchestration.supervisor.service_state import folder_of
 
 FILE_BYTES, FILES = 10_000_000, 5
 NAMES = ("flow", "job", "sink", "source", "suite")

@@ -15,7 +15,7 @@ import psutil
 from orchestration.service.child import PARENT, command_line
 from orchestration.service.journal import parsed
 from orchestration.service.parts import Part
-from orchestration.storage.service_state import PartState, State
+from orchestration.supervisor.service_state import PartState, State
 from orchestration.utc import to_iso
 
 LONGEST_PAUSE_SECONDS = 60.0

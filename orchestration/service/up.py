@@ -18,7 +18,7 @@ from orchestration.service.journal import Journal
 from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.service_state import ServiceState, folder_of, keep_reserve, last_beat, read_service, write_service
+from orchestration.supervisor.service_state import ServiceState, folder_of, keep_reserve, last_beat, read_service, write_service
 
 LOOK_SECONDS = 0.2
 CONF_SECONDS = 2.0

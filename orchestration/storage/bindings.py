@@ -11,10 +11,10 @@ from gold.values import kept_in_state
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage import changed_settings
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import ask, is_table, max_in_log, open_table, table_id, written_by
 from orchestration.storage.seals import Seal
+from orchestration.storage.state_file import StateFile
 from orchestration.storage.tables import LakeStore, Table
 from orchestration.storage.views import of_groups
 
@@ -64,7 +64,7 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) 
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
     binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": lake.conf.engine.shuffle_partitions}
-    write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": start, "plan": plan_of(lake.conf, flow)})
+    _file(lake, flow).write(binding | {"start": start, "plan": plan_of(lake.conf, flow)})
 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
@@ -112,7 +112,11 @@ def plan_of(conf: Conf, flow: str) -> Plan:
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:
     """Empty for a flow that is not bound."""
-    return read_atomic(lake.checkpoint(flow) / BINDING, REPAIR, dict) or {}
+    return _file(lake, flow).read() or {}
+
+
+def _file(lake: LakeStore, flow: str) -> StateFile[dict[str, Any]]:
+    return StateFile(lake.checkpoint(flow) / BINDING, dict[str, Any], REPAIR)
 
 
 def _owner(lake: LakeStore, flow: str) -> dict[str, object]:

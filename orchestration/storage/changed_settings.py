@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orchestration.conf.model import Conf
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets
+from orchestration.storage.state_file import StateFile
 from orchestration.storage.tables import LakeStore
 
 FILE = "changed_settings.json"
@@ -34,6 +34,14 @@ class Change:
         )
 
 
+@dataclass(frozen=True)
+class _Changes:
+    """The file: changes since silver of that generation began."""
+
+    generation: int
+    changes: list[Change]
+
+
 def settings_of_readings(conf: Conf) -> dict[str, str]:
     """By name, all that decides what an event of each source measures."""
     settings: dict[str, str] = {}
@@ -54,7 +62,7 @@ def note_changes(lake: LakeStore, began_with: Mapping[str, str]) -> list[Change]
         if (known[setting].now if setting in known else was) != now:
             known[setting] = Change(setting, was, now, following)
     if known:
-        write_atomic(lake.conf.lake / FILE, {"generation": lake.generation.holder(FLOW), "changes": [*known.values()]})
+        _file(lake).write(_Changes(lake.generation.holder(FLOW), [*known.values()]))
     return changed_settings(lake)
 
 
@@ -64,9 +72,12 @@ def changed_settings(lake: LakeStore) -> list[Change]:
 
 
 def _written(lake: LakeStore) -> list[Change]:
-    content = read_atomic(lake.conf.lake / FILE, "Remove it: it only says since when settings have changed.", dict)
-    is_current = content and content["generation"] == lake.generation.holder(FLOW)
-    return [Change(**change) for change in content["changes"]] if content and is_current else []
+    content = _file(lake).read()
+    return content.changes if content and content.generation == lake.generation.holder(FLOW) else []
+
+
+def _file(lake: LakeStore) -> StateFile[_Changes]:
+    return StateFile(lake.conf.lake / FILE, _Changes, "Remove it: it only says since when settings have changed.")
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

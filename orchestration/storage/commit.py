@@ -22,7 +22,7 @@ from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
-from orchestration.storage.lease import TAKEN_OVER, holding, lease_above
+from orchestration.storage.lease import TAKEN_OVER, lease_above
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 
 STATISTICS = "delta.dataSkippingStatsColumns"
@@ -47,6 +47,14 @@ def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] |
             mode="ignore",
         )
         sum_up(path, known)
+
+
+def widen(path: Location, schema: pa.Schema) -> None:
+    """Give a table that is there the columns of the schema that it lacks; a column keeps its first comment."""
+    table = open_table(path)
+    names = {field.name for field in table.schema().fields}
+    if new := [field for field in Schema.from_arrow(schema).fields if field.name not in names]:
+        table.alter.add_columns(new)
 
 
 def file_shape(path: Location, known: OpenTable | None = None) -> FileShape:
@@ -127,13 +135,6 @@ def append_rows(path: Location, rows: pa.Table, app_id: str | None = None, versi
         commit(path, [file] if file else [], app_id, version)
 
 
-def append_shared(path: Location, rows: pa.Table) -> None:
-    """To a table that several processes write, and no flow. One that is not there is made."""
-    # On a local disk two commits at once could be lost to each other.
-    with holding(path.local.with_name(f".{path.local.name}.lock")):
-        append_rows(path, rows)
-
-
 def replace_rows(  # noqa: PLR0917
     path: Location, kept: Kept, keys: Sequence[str], new: Iterable[pa.Table] = (), app_id: str | None = None, version: int = 0
 ) -> None:
@@ -142,7 +143,8 @@ def replace_rows(  # noqa: PLR0917
     changed = [file for file in _files(path) if sum(len(kept(rows)) for rows in _rows(shape, file, keys)) < file.count]
     rows = chain.from_iterable(map(kept, _rows(shape, file)) for file in changed)
     file = write_file(shape, merged(table.select(shape.columns.names).cast(shape.columns) for table in chain(rows, new)))
-    commit(path, [file] if file else [], app_id, version, changed)
+    if file or changed or app_id:
+        commit(path, [file] if file else [], app_id, version, changed)
 
 
 def delete_rows(path: Location, column: str, values: Collection[int]) -> None:

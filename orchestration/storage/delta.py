@@ -25,6 +25,8 @@ NAMED_FEATURES = 7
 """The writer version from which a protocol lists features: of these tables nothing is summed up."""
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
+FIRST_AT, LAST_AT = datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Delta's filter counts nanoseconds, which reach from 1677 to 2262."""
 UnreadableTableError: TypeAlias = DeltaError
 """What opening a damaged table raises."""
 OpenTable: TypeAlias = DeltaTable
@@ -110,10 +112,14 @@ def table_of(path: Location, columns: list[str] | None = None, filters: Filters 
 
 def _scanned(path: Location, columns: list[str] | None, filters: Filters | None) -> pa.Table:
     """The same in DataFusion's types, such as views of texts."""
-    where = " and ".join(f'"{column}" {operator} {literal(value)}' for column, operator, value in filters or ())
+    where = " and ".join(f'"{column}" {operator} {literal(_in_reach(value))}' for column, operator, value in filters or ())
     table = open_table(path)
     names = columns or [field.name for field in table.schema().fields]
     return pa.RecordBatchReader.from_stream(table.scan(columns=names, predicate=where or None)).read_all().select(names)
+
+
+def _in_reach(value: Any) -> Any:
+    return min(max(value, FIRST_AT), LAST_AT) if isinstance(value, datetime) else value
 
 
 def literal(value: Any) -> str:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from gold.slices import THE_BEGINNING
-from orchestration.storage.atomic_json import read_atomic
 from orchestration.storage.bindings import REPAIR
+from orchestration.storage.state_file import StateFile
 from orchestration.storage.tables import LakeStore
 
 FLOW = "gold.flows"
@@ -39,6 +39,6 @@ class Round:
     carried: str = ""
 
 
-def read(lake: LakeStore, name: str) -> Round | None:
-    """Of the flow of that name; None where it has not begun."""
-    return read_atomic(lake.checkpoint(FLOW) / name / FILE, REPAIR, Round)
+def position_file(lake: LakeStore, name: str) -> StateFile[Round]:
+    """The file of the flow of that name; it is not there where the flow has not begun."""
+    return StateFile(lake.checkpoint(FLOW) / name / FILE, Round, REPAIR)

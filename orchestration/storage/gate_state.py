@@ -5,30 +5,37 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated
 
-import pyarrow as pa
+from msgspec import Meta
 
-from bronze.schema import INSTANT, declared
 from orchestration.conf.model import Conf, GateMode
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import is_table, path_of, rows_of, table_id, version_of
+from orchestration.storage.delta import is_table, table_id, version_of
+from orchestration.storage.log import Log
+from orchestration.storage.state_file import StateFile
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
 """What a gate of silver.readings holds back: streams read the first table, amendments the second."""
-RELEASES = "quality.releases"
-RELEASE_SCHEMA = declared(
-    ("table_name", pa.string(), "SQL name of the table"),
-    ("table_id", pa.string(), "Delta's id of the table: a table that a replay built has another"),
-    ("version", pa.int64(), "versions up to this one were let through"),
-    ("after_version", pa.int64(), "versions up to this one had passed before; -1 for none"),
-    ("reason", pa.string(), "why, in the words of who did it"),
-    ("released_by", pa.string(), "user@host"),
-    ("released_at", INSTANT, "when"),
-    ("failed", pa.list_(pa.string()), "what had failed: severity, table, expectation, rows"),
-)
-"""Grain: one release. Append only."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Grain: one release."""
+
+    table_name: Annotated[str, Meta(description="SQL name of the table")]
+    table_id: Annotated[str, Meta(description="Delta's id of the table: a table that a replay built has another")]
+    version: Annotated[int, Meta(description="versions up to this one were let through")]
+    after_version: Annotated[int, Meta(description="versions up to this one had passed before; -1 for none")]
+    reason: Annotated[str, Meta(description="why, in the words of who did it")]
+    released_by: Annotated[str, Meta(description="user@host")]
+    released_at: Annotated[datetime, Meta(description="when")]
+    failed: Annotated[tuple[str, ...], Meta(description="what had failed: severity, table, expectation, rows")]
+
+
+RELEASES = Log("quality.releases", Release, order="version")
 
 
 @dataclass(frozen=True)
@@ -108,21 +115,21 @@ def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Location]
 def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
     """The state for the table that is at `path` now, with releases applied."""
     new = GateState(table, table_id(path))
-    state = read_atomic(_file(lake, table, new.table_id), "Remove it: the table is then checked again from the start.", GateState) or new
-    releases = rows_of(path_of(lake, RELEASES), ["version"], [("table_id", "=", state.table_id)])
-    released = max((row["version"] for row in releases), default=-1)
+    state = _file(lake, new).read() or new
+    released = max((row.version for row in RELEASES.rows(lake, [("table_id", "=", state.table_id)])), default=-1)
     # Versions after the released one are checked again.
     return replace(state, version=released, failure=None) if released > state.version else state
 
 
 def write_gate_state(lake: Location, state: GateState) -> None:
-    write_atomic(_file(lake, state.table, state.table_id), state)
+    _file(lake, state).write(state)
 
 
 def count_releases(lake: Location) -> int:
     """A number that grows with each release; 0 before the first."""
-    return version_of(path_of(lake, RELEASES)) + 1
+    return version_of(RELEASES.path(lake)) + 1
 
 
-def _file(lake: Location, table: str, table_id: str) -> Location:
-    return lake / "quality" / "gates" / f"{table}-{table_id}.json"
+def _file(lake: Location, state: GateState) -> StateFile[GateState]:
+    file = lake / "quality" / "gates" / f"{state.table}-{state.table_id}.json"
+    return StateFile(file, GateState, "Remove it: the table is then checked again from the start.")

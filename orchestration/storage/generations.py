@@ -5,34 +5,27 @@ folders, what a replay built lies in `generations/<number>` below it. A replay o
 stays where it is. So the generation that holds the checkpoint of a stream has its rows of gold too, beside those of no other stream.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-
-import pyarrow as pa
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import INSTANT, path_of, rows_of
+from orchestration.storage.log import Log
 from orchestration.storage.seals import damaged_log, listed
+from orchestration.storage.state_file import StateFile
 
-TABLE = "ops.generations"
 FOLDER = "generations"
 REQUESTED = "proposed.json"
-SCHEMA = pa.schema(
-    [
-        *(("swap", pa.int64()), ("generation", pa.int64()), ("at", INSTANT), ("cause", pa.string()), ("bronze_batch", pa.int64())),
-        ("places", pa.map_(pa.string(), pa.int64())),
-    ]
-)
-"""Grain: one switch, numbered from 1 by `swap`. `cause`: what led to it, in words. `bronze_batch`: the newest that a batch job built it
-from, null for the first and for a rollback. `places`: by folder below the lake, such as silver/readings or checkpoints/gold.kitchen, the
-generation that holds it; the first where a folder is not named."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A row of ops.generations."""
+    """Grain: one switch, numbered from 1 by `swap`, a row of ops.generations.
+
+    `cause`: what led to it, in words. `bronze_batch`: the newest that a batch job built it from, null for the first and for a rollback.
+    `places`: by folder below the lake, such as silver/readings or checkpoints/gold.kitchen, the generation that holds it; the first where
+    a folder is not named.
+    """
 
     swap: int = 0
     generation: int = 1
@@ -64,12 +57,14 @@ class Generation:
         return _root(lake, self.places.get(folder, 1)) / folder
 
 
+GENERATIONS = Log("ops.generations", Generation, order="swap", is_maintained=True)
+
+
 def switches(lake: Location) -> list[Generation]:
     """Every generation that ever became active, in that order, a rollback included; the first is always there."""
-    path = path_of(lake, TABLE)
-    if damages := damaged_log(path):
-        raise TidemarkError(f"the log of {TABLE} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
-    return [Generation(), *sorted((Generation(**row) for row in rows_of(path)), key=lambda generation: generation.swap)]
+    if damages := damaged_log(GENERATIONS.path(lake)):
+        raise TidemarkError(f"the log of {GENERATIONS.table} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
+    return [Generation(), *GENERATIONS.rows(lake)]
 
 
 def active_generation(lake: Location) -> Generation:
@@ -84,30 +79,30 @@ def numbered(lake: Location, number: int) -> Generation:
 
 def request_switch(lake: Location, generation: Generation) -> None:
     """Ask whoever writes the lake to switch to this one."""
-    write_atomic(lake / FOLDER / REQUESTED, generation)
+    _requested(lake).write(generation)
 
 
 def requested_switch(lake: Location) -> Generation | None:
     """The one that is to be active, if there is one that is not yet."""
-    way_out = "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`."
-    asked = read_atomic(lake / FOLDER / REQUESTED, way_out, Generation)
-    return asked if asked and asked.swap > active_generation(lake).swap else None
+    requested = _requested(lake).read()
+    return requested if requested and requested.swap > active_generation(lake).swap else None
 
 
 def switch(lake: Location, now: datetime) -> Generation | None:
     """Switch to the requested one, in one commit; None where there is none. Only who holds the lake may."""
-    from orchestration.storage.commit import append_rows  # readers do without it
-
     generation = requested_switch(lake)
-    if generation is None:
-        return None
-    append_rows(path_of(lake, TABLE), pa.Table.from_pylist([vars(generation) | {"at": now}], SCHEMA))
+    if generation is not None:
+        GENERATIONS.append(lake, [replace(generation, at=now)])
     return generation
 
 
 def folder_of(lake: Location, number: int) -> Location:
     """What a replay builds lies here."""
     return lake / FOLDER / str(number)
+
+
+def _requested(lake: Location) -> StateFile[Generation]:
+    return StateFile(lake / FOLDER / REQUESTED, Generation, "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`.")
 
 
 def _root(lake: Location, holder: int) -> Location:

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from orchestration.errors import HeldError
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 
 LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token"
 A_LOOK_SECONDS = 0.5
@@ -52,15 +52,23 @@ class Holder:
         return f"process {self.pid} on {self.host} (since {self.since} UTC: {self.command})"
 
 
+@dataclass(frozen=True)
+class _Token:
+    """`is_released`: the holder of that number has let go."""
+
+    token: int
+    is_released: bool
+
+
 class Lease:
     """Held by this process. `token`: its number. `is_taken_over`: the holder before it did not let go, and may only sleep."""
 
     def __init__(self, lake: Location, file: TextIO) -> None:
-        way_out = "Remove it, once no process writes the lake."
-        before = read_atomic(lake / TOKEN, way_out, dict) or {"token": 0, "is_released": True}
+        self._token_file = StateFile(lake / TOKEN, _Token, "Remove it, once no process writes the lake.")
+        before = self._token_file.read() or _Token(0, is_released=True)
         # Also higher than what a lost file held.
-        self.token, self.is_taken_over = max(before["token"] + 1, int(time.time() * 1000)), not before["is_released"]
-        write_atomic(lake / TOKEN, {"token": self.token, "is_released": False})
+        self.token, self.is_taken_over = max(before.token + 1, int(time.time() * 1000)), not before.is_released
+        self._token_file.write(_Token(self.token, is_released=False))
         command = shlex.join(["tidemark", *sys.argv[1:]])
         self._lake, self._file = lake, file
         self._of_jvm: Any = None
@@ -85,14 +93,15 @@ class Lease:
     @property
     def is_lost(self) -> bool:
         """Whether another process holds it now, or has held it since."""
-        return bool((read_atomic(self._lake / TOKEN, "", dict) or {}).get("token") != self.token)
+        held = self._token_file.read()
+        return held is None or held.token != self.token
 
     def let_go(self) -> None:
         """After work that came to its end: there the JVM has nothing left to write."""
         if self._of_jvm is not None:
             self._of_jvm.channel().close()
         if not self.is_lost:
-            write_atomic(self._lake / TOKEN, {"token": self.token, "is_released": True})
+            self._token_file.write(_Token(self.token, is_released=True))
 
     def _tell(self, holder: Holder) -> None:
         self._file.truncate(0)

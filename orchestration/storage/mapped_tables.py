@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from orchestration.storage.atomic_json import sync
+from orchestration.storage.state_file import sync
 from silver.enrich import ReferenceData
 
 

@@ -8,31 +8,24 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-import pyarrow as pa
-
 from orchestration.errors import ConfError
 from orchestration.location import Location
-from orchestration.storage.delta import INSTANT, path_of, rows_of
 from orchestration.storage.generations import active_generation
+from orchestration.storage.log import Log
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 
-TABLE = "ops.marts"
-SCHEMA = pa.schema(
-    [
-        *(("build", pa.int64()), ("at", INSTANT), ("snapshot_id", pa.int64()), ("generation", pa.int64())),
-        *(("versions", pa.map_(pa.string(), pa.int64())), ("reached", pa.map_(pa.string(), pa.int64())), ("basis", pa.string())),
-    ]
-)
-"""Grain: one build. `versions` by SQL name, such as marts.hourly. What the next one goes on from: `reached`, how far the tables were that
-marts are made of (of a mart that was left out: the build that made it), and `basis`, a digest of what else they depend on."""
 MEANS_MARTS = re.compile(r"\bmarts`?\s*\.", re.IGNORECASE)
 NAMED_MART = re.compile(MEANS_MARTS.pattern + r"\s*[`\"]?(\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Build:
-    """A row of ops.marts."""
+    """Grain: one build, a row of ops.marts. `versions` by SQL name, such as marts.hourly.
+
+    The next one goes on from `reached`, how far the tables were that marts are made of (of a mart that was left out: the build that made
+    it), and `basis`, a digest of what else they depend on.
+    """
 
     build: int
     at: datetime
@@ -48,17 +41,7 @@ class Build:
         return {name: number for name, number in self.reached.items() if name in self.versions}
 
 
-def record(lake: Location, build: Build) -> None:
-    """Append it: from then on it is what readers see."""
-    from orchestration.storage.commit import append_rows, compact_many  # readers do without it
-
-    append_rows(path_of(lake, TABLE), _as_rows([build]))
-    compact_many(path_of(lake, TABLE))
-
-
-def builds(lake: Location) -> list[Build]:
-    """Every build, oldest first."""
-    return sorted((Build(**row) for row in rows_of(path_of(lake, TABLE))), key=lambda build: build.build)
+MARTS = Log("ops.marts", Build, order="build")
 
 
 def newest(lake: Location, recorded: list[Build]) -> Build:
@@ -69,7 +52,7 @@ def newest(lake: Location, recorded: list[Build]) -> Build:
 
 def made(lake: Location, query: str) -> list[Build]:
     """The builds that made all marts that a query names, oldest first; those that left one of them out are not among them."""
-    recorded = builds(lake)
+    recorded = MARTS.rows(lake)
     named = {f"marts.{name.lower()}" for name in NAMED_MART.findall(query)}
     named &= newest(lake, recorded).versions.keys() if recorded else set()
     return [build for build in recorded if named <= build.versions.keys() - build.left_out.keys()]
@@ -77,19 +60,17 @@ def made(lake: Location, query: str) -> list[Build]:
 
 def needed_snapshots(lake: Location) -> set[int]:
     """Ids of those that never expire: of each generation's newest build and what made its marts, to be asked also after a rollback."""
-    recorded = {build.build: build for build in builds(lake)}
+    recorded = {build.build: build for build in MARTS.rows(lake)}
     last = {build.generation: build for build in recorded.values()}.values()
     return {recorded[number].snapshot_id for build in last for number in (build.build, *build.left_out.values()) if number in recorded}
 
 
 def forget(lake: Location, names: Collection[str]) -> None:
     """No build has these marts any more: their versions were of a table that is gone, and another begins with the same numbers."""
-    from orchestration.storage.commit import replace_rows  # readers do without it
-
-    known = builds(lake)
+    known = MARTS.rows(lake)
     kept = [replace(build, versions={name: version for name, version in build.versions.items() if name not in names}) for build in known]
     if kept != known:
-        replace_rows(path_of(lake, TABLE), lambda rows: rows[:0], ["build"], [_as_rows(kept)])
+        MARTS.replace(lake, kept)
 
 
 def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
@@ -106,20 +87,8 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
     snapshot = find_snapshot(lake, snapshot_id, at)
     of_snapshot = [build for build in known if snapshot is not None and build.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
-        raise ConfError(_absent(builds(lake), snapshot))
+        raise ConfError(_absent(MARTS.rows(lake), snapshot))
     return replace(snapshot, versions=snapshot.versions | of_snapshot[-1].versions)
-
-
-def forget_builds(lake: Location, snapshot_ids: Collection[int]) -> None:
-    """Those that nobody can ask any more."""
-    from orchestration.storage.commit import delete_rows  # readers do without it
-
-    if snapshot_ids:
-        delete_rows(path_of(lake, TABLE), "snapshot_id", snapshot_ids)
-
-
-def _as_rows(written: list[Build]) -> pa.Table:
-    return pa.Table.from_pylist([*map(vars, written)], SCHEMA)
 
 
 def _absent(recorded: list[Build], snapshot: Snapshot | None) -> str:

@@ -1,8 +1,11 @@
-"""Tables of schema ops that only delta-rs writes, and that several rooms read: the ledger and the ticks."""
+"""Records of schema ops that several rooms use: the ledger, ticks, gaps, jobs by the clock, and notes. Instants in UTC."""
+
+from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 
-from orchestration.storage.delta import INSTANT
+from orchestration.storage.log import Log
 
 LEDGER_FLOW = "silver.ledger"
 """The job that writes the ledger."""
@@ -15,17 +18,61 @@ COUNTED = ("events", *MEASUREMENTS, CONFLICTS)
 LEDGER_SCHEMA = pa.schema([("bronze_batch", pa.int64()), ("source", pa.string()), *((name, pa.int64()) for name in COUNTED)])
 """Grain: one bronze batch of one source, and what a retry changed of it; sums hold. `events` counts messages, the others measurements."""
 
-TICKS = "ops.ticks"
-TICKS_SCHEMA = pa.schema([("stream", pa.string()), ("event_time", INSTANT), ("ticked_at", INSTANT)])
-"""Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
 
-GAPS = "ops.gaps"
-GAPS_SCHEMA = pa.schema(
-    [
-        *(("source", pa.string()), ("topic", pa.string()), ("partition", pa.int64())),
-        *((name, pa.int64()) for name in ("first_offset", "last_offset", "bronze_batch")),
-        ("found_at", INSTANT),
-    ]
-)
-"""Grain: messages of one partition that were gone before anybody read them. `last_offset` null: nobody knows how far the gap went.
-`bronze_batch`: the one that goes on behind it."""
+@dataclass(frozen=True)
+class Tick:
+    """Grain: one tick of one stream. `event_time` is the instant up to which the stream hears that time has passed, plus its lateness."""
+
+    stream: str
+    event_time: datetime
+    ticked_at: datetime
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Grain: messages of one partition that were gone before anybody read them. `last_offset` None: nobody knows how far the gap went.
+
+    `bronze_batch`: the one that goes on behind it.
+    """
+
+    source: str
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int | None
+    bronze_batch: int
+    found_at: datetime
+
+
+@dataclass(frozen=True)
+class RunOfJob:
+    """Grain: one time that a job of `schedules` was due. `outcome`: declared, when `up` saw it first, and only counts from then; done; no,
+    where its answer is no, as of a ledger that misses events; broke, with the reason; ended, with `up`.
+
+    `snapshot_id`: the newest when it began; null where there was none.
+    """
+
+    job: str
+    due_at: datetime
+    started_at: datetime
+    seconds: float
+    outcome: str
+    snapshot_id: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Note:
+    """Grain: one note by a person. It is about the time from `begins_at` to `ends_at`."""
+
+    begins_at: datetime
+    ends_at: datetime
+    text: str
+    author: str
+    noted_at: datetime
+
+
+TICKS = Log("ops.ticks", Tick, order="ticked_at", is_maintained=True)
+GAPS = Log("ops.gaps", Gap, order="found_at", is_maintained=True)
+RUNS = Log("ops.runs", RunOfJob, order="started_at")
+NOTES = Log("ops.notes", Note, order="noted_at")

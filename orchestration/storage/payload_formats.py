@@ -11,8 +11,8 @@ from threading import Lock
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.lake_layout import CLAIMS, SPOOL
+from orchestration.storage.state_file import StateFile
 from silver.spec import PayloadFormat
 
 FILE = "sources.json"
@@ -41,14 +41,14 @@ def remember(conf: Conf) -> None:
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
     if known != remembered(conf.lake / FILE):
-        write_atomic(conf.lake / FILE, known)
+        _file(conf.lake / FILE).write(known)
 
 
 def remember_schemas(conf: Conf, source: str, told: Mapping[str, tuple[str, ...]]) -> None:
     """Keep what the registry of a source told of schemas by id; no text where it knows none."""
     with _WRITING:
         known = payload_formats(conf)
-        write_atomic(conf.lake / FILE, known | {source: replace(known[source], schemas={**known[source].schemas, **told})})
+        _file(conf.lake / FILE).write(known | {source: replace(known[source], schemas={**known[source].schemas, **told})})
 
 
 def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadFormat:
@@ -58,5 +58,9 @@ def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadF
 
 
 def remembered(file: Location) -> dict[str, PayloadFormat]:
+    return _file(file).read() or {}
+
+
+def _file(file: Location) -> StateFile[dict[str, PayloadFormat]]:
     way_out = "Restore it, or remove it and name every source that it knew in sources.yml for one run."
-    return read_atomic(file, way_out, dict[str, PayloadFormat]) or {}
+    return StateFile(file, dict[str, PayloadFormat], way_out)

@@ -15,18 +15,12 @@ from orchestration.storage import generations, references, registry, snapshots
 from orchestration.storage.bindings import REPAIR, REPLAY
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
-from orchestration.storage.ops_tables import GAPS, GAPS_SCHEMA, LEDGER, LEDGER_SCHEMA, TICKS, TICKS_SCHEMA
+from orchestration.storage.ops_tables import GAPS, LEDGER, LEDGER_SCHEMA, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_files, damaged_log, listed, number
 from orchestration.storage.tables import LakeStore
 
 OF_A_CHECKPOINT = ("offsets", "commits", "state")
-WITHOUT_SPARK = {
-    TICKS: TICKS_SCHEMA,
-    LEDGER: LEDGER_SCHEMA,
-    GAPS: GAPS_SCHEMA,
-    snapshots.TABLE: snapshots.SCHEMA,
-    generations.TABLE: generations.SCHEMA,
-}
+WITHOUT_SPARK = {LEDGER: LEDGER_SCHEMA} | {log.table: log.schema for log in (TICKS, GAPS, snapshots.SNAPSHOTS, generations.GENERATIONS)}
 """Tables that deltalake writes."""
 
 
@@ -84,7 +78,7 @@ def refuse_older_tables(lake: LakeStore) -> None:
 def _hint(lake: LakeStore, name: str) -> str:
     if _is_replayed(name):
         return f"Restore it, or {REPLAY}"
-    if name == snapshots.TABLE:
+    if name == snapshots.SNAPSHOTS.table:
         return f"Restore it, or move {lake.table_path(name)} and its .seal away: then snapshots are counted anew."
     return "Restore it from a backup: what it holds is in no other table."
 

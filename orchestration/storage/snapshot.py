@@ -6,7 +6,10 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A row of ops.snapshots."""
+    """Grain: one consistent cut, a row of ops.snapshots.
+
+    `versions` by table, `closed_until` by gold stream: windows that end there or before are emitted.
+    """
 
     snapshot_id: int
     at: datetime

@@ -6,40 +6,16 @@ it; what they hold beyond it is left out by bronze_batch. A row is written last,
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
-
-import pyarrow as pa
 
 from orchestration.errors import ConfError
 from orchestration.location import Location
-from orchestration.storage.delta import INSTANT, max_in_log, path_of, rows_of
+from orchestration.storage.delta import max_in_log, rows_of
+from orchestration.storage.log import Log
 from orchestration.storage.snapshot import Snapshot
 
-TABLE = "ops.snapshots"
-SCHEMA = pa.schema(
-    [
-        *(("snapshot_id", pa.int64()), ("at", INSTANT), ("generation", pa.int64()), ("bronze_batch", pa.int64())),
-        *(("versions", pa.map_(pa.string(), pa.int64())), ("closed_until", pa.map_(pa.string(), INSTANT))),
-    ]
-)
-"""Grain: one consistent cut. `versions` by table, `closed_until` by gold stream: windows that end there or before are emitted."""
-FIRST_AT, LAST_AT = datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-"""Instants before and after all snapshots. Delta's filter counts nanoseconds, which reach from 1677 to 2262."""
-
-
-def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
-    from orchestration.storage.commit import append_rows  # readers do without it
-
-    append_rows(path_of(lake, TABLE), pa.Table.from_pylist([vars(snapshot)], SCHEMA))
-    return snapshot
-
-
-def forget(lake: Location, snapshot_ids: Collection[int]) -> None:
-    """Those that have expired."""
-    from orchestration.storage.commit import delete_rows  # readers do without it
-
-    delete_rows(path_of(lake, TABLE), "snapshot_id", snapshot_ids)
+SNAPSHOTS = Log("ops.snapshots", Snapshot, order="snapshot_id", is_maintained=True)
 
 
 def pin_again(lake: Location, generation: int, now: datetime) -> None:
@@ -47,12 +23,12 @@ def pin_again(lake: Location, generation: int, now: datetime) -> None:
     known = all_snapshots(lake)
     of_generation = [snapshot for snapshot in known if snapshot.generation == generation]
     if of_generation:
-        pin(lake, replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now))
+        SNAPSHOTS.append(lake, [replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now)])
 
 
 def all_snapshots(lake: Location) -> list[Snapshot]:
     """Every snapshot of the lake in a folder that has not expired, oldest first; none where there is no lake."""
-    return sorted((Snapshot(**row) for row in rows_of(path_of(lake, TABLE))), key=lambda snapshot: snapshot.snapshot_id)
+    return SNAPSHOTS.rows(lake)
 
 
 def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
@@ -91,14 +67,12 @@ def _is_followed(lake: Location, snapshot: Snapshot) -> bool:
 
 
 def _numbered(lake: Location, snapshot_id: int) -> Snapshot | None:
-    rows = rows_of(path_of(lake, TABLE), filters=[("snapshot_id", "=", snapshot_id)])
-    return Snapshot(**rows[0]) if rows else None
+    return next(iter(SNAPSHOTS.rows(lake, [("snapshot_id", "=", snapshot_id)])), None)
 
 
 def _newest(lake: Location, at: datetime | None) -> int | None:
-    path = path_of(lake, TABLE)
+    path = SNAPSHOTS.path(lake)
     if at is not None:
-        at = min(max(at, FIRST_AT), LAST_AT)
         return max((row["snapshot_id"] for row in rows_of(path, ["snapshot_id"], [("at", "<=", at)])), default=None)
     newest: int | None = max_in_log(path, "snapshot_id")
     return newest

@@ -14,8 +14,8 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, PendingBatch, commit_batch, poll
-from orchestration.storage.ends import note_ends
 from orchestration.storage.positions import is_begun_by_silver
+from orchestration.supervisor.ends import note_ends
 from orchestration.supervisor.outages import Outages
 
 PATIENCE_SECONDS = 0.2
@@ -127,7 +127,7 @@ class Feeds:
     def _commit(self, ready: list[PendingBatch]) -> CommittedBatch:
         committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS))
         for gap in committed.gaps:
-            facts_of_gap = {name: "unknown" if value is None else str(value) for name, value in gap.items() if name != "found_at"}
+            facts_of_gap = {name: "unknown" if value is None else str(value) for name, value in vars(gap).items() if name != "found_at"}
             self._progress.notice(Notice("gap", facts_of_gap | {"reason": "messages are gone that were never read"}))
         facts = {"batch": committed.bronze_batch, "at": committed.at.isoformat(timespec="milliseconds"), "sources": dict(committed.rows)}
         self._progress.handed_over(self._intake.name, sum(committed.rows.values()), committed.seconds, **facts)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from orchestration.connectors.outages import Kind, begin_outage, end_outage
 from orchestration.connectors.sources.source import Notice
 from orchestration.location import Location
-from orchestration.storage.outages import Kind, begin_outage, end_outage
 
 
 class Outages:

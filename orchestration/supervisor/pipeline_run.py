@@ -137,7 +137,7 @@ class PipelineRun:
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)
-        if (moved := (count_releases(self._lake.conf.lake), *self._versions("silver.readings", TICKS))) != self._seen_by_gold:
+        if (moved := (count_releases(self._lake.conf.lake), *self._versions("silver.readings", TICKS.table))) != self._seen_by_gold:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()

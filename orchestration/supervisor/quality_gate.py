@@ -15,9 +15,8 @@ from orchestration import crash
 from orchestration.conf.model import Conf, GateMode
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.quality import suites
+from orchestration.quality import quality_tables, suites
 from orchestration.quality.outcome import Cause, Run, TableResult, run_id
-from orchestration.storage import quality_tables
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import (
     GATED,

@@ -19,8 +19,8 @@ from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import gold_amendments, quarantine_retry
 from orchestration.jobs import retry
 from orchestration.storage import generations
-from orchestration.storage.service_state import beat
 from orchestration.supervisor.pipeline_run import PipelineRun
+from orchestration.supervisor.service_state import beat
 from orchestration.supervisor.summary import Summary, mark, summary
 
 LEAVE_SECONDS = 20.0

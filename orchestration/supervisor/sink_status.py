@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from orchestration.conf.model import Conf
+from orchestration.connectors.outages import current_outage
+from orchestration.connectors.sinks.sink_states import SinkState, read_state
 from orchestration.jobs.sinks import newest_table
-from orchestration.storage.outages import current_outage
-from orchestration.storage.sink_states import SinkState, read_state
 from orchestration.storage.snapshots import all_snapshots
 
 COLUMNS = ("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind", "rows_behind", "lag_seconds", "down_since", "reason")

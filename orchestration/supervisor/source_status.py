@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestration.conf.model import Conf, Source
+from orchestration.connectors.outages import Outage, current_outage
 from orchestration.connectors.sources.all import source_of
 from orchestration.connectors.sources.spool import BYTE, SEGMENT
 from orchestration.connectors.sources.spool_records import MARK_BYTES, waiting
-from orchestration.storage.ends import noted_ends
 from orchestration.storage.lake_layout import spool_folder
-from orchestration.storage.outages import Outage, current_outage
 from orchestration.storage.source_offsets import SourceOffset, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.ends import noted_ends
 
 WAITING = ("waiting_messages", "waiting_bytes", "lag_seconds")
 COLUMNS = ("source", "kind", "state", "down_since", "offset", "last_received_at", "rows_last_hour", *WAITING, "reason")

@@ -118,10 +118,10 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
 def _of_flows(lake: LakeStore) -> Batch:
     """The bronze batch that all flows and alerts have passed, and the instant before which all that they read is counted."""
     names = lake.conf.followers
-    started = [flow for name in names if (flow := flow_positions.read(lake, name))]
+    started = [flow for name in names if (flow := flow_positions.position_file(lake, name).read())]
     if len(started) < len(names):
         return Batch()
-    at = max((lake.checkpoint(flow_positions.FLOW) / name / flow_positions.FILE).local.stat().st_mtime for name in names)
+    at = max(flow_positions.position_file(lake, name).location.local.stat().st_mtime for name in names)
     watermark = from_micros(max(min(flow.after.until for flow in started), 0))
     return Batch(min(flow.after.bronze_batch for flow in started), datetime.fromtimestamp(at, UTC), watermark)
 

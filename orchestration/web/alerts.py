@@ -2,19 +2,16 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
-from gold.silences import Silence
+from orchestration.alerts.changes import firing, pinned_alerts
+from orchestration.alerts.notifications import NOTIFICATIONS, Notification
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
-from orchestration.storage import notifications
-from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
-from orchestration.storage.alert_changes import firing, pinned_alerts
-from orchestration.storage.delta import path_of, rows_of
-from orchestration.storage.silences import NotedSilence, append_silence, end_silence, silences
 from orchestration.utc import EPOCH
 from orchestration.web.queries import ViewRequest
 
@@ -33,7 +30,7 @@ class AlertFacts:
     firing: Sequence[dict[str, Any]]
     silences: Sequence[NotedSilence]
     changes: Sequence[dict[str, Any]]
-    messages: Sequence[dict[str, Any]]
+    messages: Sequence[Notification]
 
 
 def alerts(request: ViewRequest) -> AlertFacts:
@@ -41,8 +38,8 @@ def alerts(request: ViewRequest) -> AlertFacts:
     pinned, now = pinned_alerts(request.conf.lake), request.now
     fires = _firing(request.conf, now)
     changes = pinned.history(EPOCH, MOST) if pinned else []
-    held = [noted for noted in silences(request.conf.lake) if noted.silence.ends_at > now]
-    messages = sorted(rows_of(path_of(request.conf.lake, notifications.TABLE)), key=lambda row: row["at"], reverse=True)[:MOST]
+    held = [noted for noted in silences(request.conf.lake) if noted.ends_at > now]
+    messages = NOTIFICATIONS.newest(request.conf.lake, MOST)
     return AlertFacts(now, len(request.conf.alerts), len(fires), fires[:MOST], held, changes, messages)
 
 
@@ -57,7 +54,7 @@ def acknowledge(request: ViewRequest, form: dict[str, str]) -> None:
     if row is None:
         raise ConfError("this alert has ended meanwhile, or is of another lake; go back, and load the page again.")
     author, note = _text(form, "author"), form.get("note", "").strip()[:LONGEST_TEXT]
-    append_acknowledgement(request.conf.lake, Acknowledgement(row["alert_id"], author, request.now, note))
+    ACKNOWLEDGEMENTS.append(request.conf.lake, [Acknowledgement(row["alert_id"], author, request.now, note)])
 
 
 def silence(request: ViewRequest, form: dict[str, str]) -> None:
@@ -67,16 +64,17 @@ def silence(request: ViewRequest, form: dict[str, str]) -> None:
         raise ConfError(f"no alert of alerts.yml has the name {alert}: * stands for any text, ? for one character.")
     if (length := LENGTHS.get(form.get("length", ""))) is None:
         raise ConfError(f"a silence lasts one of {', '.join(LENGTHS)}; `tidemark alerts silence` makes others.")
-    made = Silence(secrets.token_hex(4), alert, entity, request.now, request.now + length)
-    append_silence(request.conf.lake, NotedSilence(made, author, reason, request.now))
+    times = request.now, request.now + length
+    made = NotedSilence(secrets.token_hex(4), alert, entity, *times, author=author, reason=reason, noted_at=request.now)
+    SILENCES.append(request.conf.lake, [made])
 
 
 def unsilence(request: ViewRequest, form: dict[str, str]) -> None:
     """End the silence `silence_id` now."""
-    noted = next((noted for noted in silences(request.conf.lake) if noted.silence.silence_id == form.get("silence_id")), None)
-    if noted is None or noted.silence.ends_at <= request.now:
+    noted = next((noted for noted in silences(request.conf.lake) if noted.silence_id == form.get("silence_id")), None)
+    if noted is None or noted.ends_at <= request.now:
         raise ConfError("this silence is over; go back, and load the page again.")
-    end_silence(request.conf.lake, noted, _text(form, "author"), request.now)
+    SILENCES.append(request.conf.lake, [replace(noted, ends_at=request.now, author=_text(form, "author"), noted_at=request.now)])
 
 
 def _firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from gold.spec import Group
 from gold.vectors import features_of
 from orchestration.storage.delta import literal
-from orchestration.storage.notes import notes_between
+from orchestration.storage.ops_tables import NOTES, Note
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, instant
 from silver.spec import Metric
@@ -44,14 +44,14 @@ class Chart:
     """The chart of a metric. `lines`: device, kind and points, with x in seconds since 1970. `thinned`: the windows of a line that shows
     fewer.
 
-    `notes`: notes on spans of time, see storage/notes.py.
+    `notes`: on a part of the span.
     """
 
     group: str
     metric: Metric
     lines: Sequence[tuple[str, str, Sequence[tuple[float, float | None]]]]
     thinned: int
-    notes: Sequence[Mapping[str, Any]]
+    notes: Sequence[Note]
 
     @property
     def data(self) -> str:
@@ -60,7 +60,7 @@ class Chart:
             {"device": device, "kind": kind, "x": [x for x, _ in points], "y": [y for _, y in points]}
             for device, kind, points in self.lines
         ]
-        bands = [{"start": note["begins_at"].timestamp(), "end": note["ends_at"].timestamp(), "text": note["text"]} for note in self.notes]
+        bands = [{"start": note.begins_at.timestamp(), "end": note.ends_at.timestamp(), "text": note.text} for note in self.notes]
         return json.dumps({"group": self.group, "metric": self.metric.name, "lines": lines, "bands": bands})
 
     @property
@@ -91,7 +91,7 @@ def charts(request: ViewRequest, group: Group, span: Span, devices: Sequence[str
     if group.vector is not None and windows:
         _add_carried(request, group, lines, values)
     thinned = {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
-    drawn, notes = [], notes_between(request.conf.lake, span.start, span.end)
+    drawn, notes = [], NOTES.rows(request.conf.lake, [("begins_at", "<=", span.end), ("ends_at", ">=", span.start)])
     for name, metric in steps.items():
         of_metric = [
             (device, kind, [*_broken(points, metric.every_seconds)] if kind == "window" and name not in thinned else points)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestration.storage.history import history
+from orchestration.supervisor.history import history
 from orchestration.utc import from_iso
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import SPANS

@@ -9,19 +9,19 @@ import pyarrow.compute as pc
 
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
+from orchestration.connectors.outages import current_outage
+from orchestration.jobs.watched_fields import missing_fields
 from orchestration.storage.changed_settings import changed_settings
 from orchestration.storage.delta import is_table, table_of
 from orchestration.storage.gate_state import describe_gates
-from orchestration.storage.history import newest_batches
 from orchestration.storage.lease import is_held
 from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
-from orchestration.storage.outages import current_outage
-from orchestration.storage.service_state import parts_of
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
-from orchestration.storage.watched_fields import missing_fields
 from orchestration.supervisor import sink_status, source_status, status
+from orchestration.supervisor.history import newest_batches
+from orchestration.supervisor.service_state import parts_of
 from orchestration.utc import from_iso
 from orchestration.web.alerts import count_firing
 from orchestration.web.freshness import Freshness, NewestFreshness

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from orchestration.engine.lake import Lake
+from orchestration.quality import quality_tables
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
 from orchestration.quality.history import Point, Streak, streak, trends
 from orchestration.quality.release import release_version
 from orchestration.quality.report import Bar, bars
 from orchestration.rendering import short
-from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import GateState, closed_gates
 from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import ViewRequest

@@ -1,49 +1,44 @@
 """The view of runs: jobs by the clock, snapshots, generations, and what cannot be reached now."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestration.connectors.outages import Kind, current_outage
 from orchestration.errors import ConfError
-from orchestration.storage import generations, runs
-from orchestration.storage.delta import is_table, path_of, table_of
-from orchestration.storage.notes import Note, append_note, notes_between
-from orchestration.storage.outages import Kind, current_outage
-from orchestration.storage.snapshots import all_snapshots
+from orchestration.storage import generations
+from orchestration.storage.ops_tables import NOTES, RUNS, Note, RunOfJob
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.utc import from_iso
 from orchestration.web.queries import ViewRequest
 
 MOST, LONGEST_NOTE = 50, 2_000
-FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Each the newest first, at most MOST. `declared`: name, cron and command of each job; `jobs`: rows of ops.runs."""
+    """Each the newest first, at most MOST. `declared`: name, cron and command of each job."""
 
     at: datetime
     declared: Sequence[tuple[str, str, str]]
-    jobs: Sequence[dict[str, Any]]
-    snapshots: Sequence[dict[str, Any]]
-    generations: Sequence[dict[str, Any]]
+    jobs: Sequence[RunOfJob]
+    snapshots: Sequence[Snapshot]
+    generations: Sequence[generations.Generation]
     outages: Sequence[dict[str, Any]]
-    notes: Sequence[dict[str, Any]]
+    notes: Sequence[Note]
 
 
 def shown_runs(request: ViewRequest) -> Runs:
     """From the tables of ops alone."""
     conf, now = request.conf, request.now
-    path = path_of(conf.lake, runs.TABLE)
-    rows = sorted(table_of(path).to_pylist(), key=lambda row: row["started_at"], reverse=True) if is_table(path) else []
-    jobs = [row for row in rows if row["outcome"] != "declared"][:MOST]
+    jobs = RUNS.newest(conf.lake, MOST, [("outcome", "!=", "declared")])
     declared = [
         (name, schedule.cron, schedule.command or f"a query to {schedule.sql and schedule.sql.to.name}")
         for name, schedule in conf.schedules.items()
     ]
-    names = ("snapshot_id", "at", "generation", "bronze_batch")
-    pinned = [{name: getattr(snapshot, name) for name in names} for snapshot in all_snapshots(conf.lake)]
-    made = [asdict(switch) for switch in generations.switches(conf.lake)]
+    notes = sorted(NOTES.newest(conf.lake, MOST), key=lambda note: note.begins_at, reverse=True)
     kinds: dict[Kind, list[str]] = {"source": [*conf.sources], "collected": [*conf.sources], "sink": [*conf.sinks]}
     down = [
         {"kind": kind, "name": name, "since": outage.since, "reason": outage.reason}
@@ -51,7 +46,7 @@ def shown_runs(request: ViewRequest) -> Runs:
         for name in of_kind
         if (outage := current_outage(conf.lake, kind, name))
     ]
-    return Runs(now, declared, jobs, pinned[: -MOST - 1 : -1], made[::-1], down, notes_between(conf.lake, FIRST, LAST)[:MOST])
+    return Runs(now, declared, jobs, SNAPSHOTS.newest(conf.lake, MOST), generations.switches(conf.lake)[::-1], down, notes)
 
 
 def add_note(request: ViewRequest, form: dict[str, str]) -> None:
@@ -66,4 +61,4 @@ def add_note(request: ViewRequest, form: dict[str, str]) -> None:
         raise ConfError(f"a note is about a time such as 2026-01-05T08:00, in UTC: {error}.") from error
     if ends < begins:
         raise ConfError("the span of the note ends before it begins.")
-    append_note(request.conf.lake, Note(begins, ends, text, author, request.now))
+    NOTES.append(request.conf.lake, [Note(begins, ends, text, author, request.now)])

@@ -24,8 +24,8 @@ from starlette.types import ASGIApp
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain
-from orchestration.storage.delta import each_table_opened_once, path_of, version_of
-from orchestration.storage.notes import TABLE as NOTES
+from orchestration.storage.delta import each_table_opened_once, version_of
+from orchestration.storage.ops_tables import NOTES
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.web import alerts, editor, quality, runs
 from orchestration.web.devices import devices
@@ -199,7 +199,7 @@ class Site:
         """Return the cache key of a view: all that it depends on. None: it depends on anything in the lake, and on the time."""
         view, lake = self._views[key[0]], self._conf.lake
         if view.is_of_snapshot:
-            return find_snapshot(lake), version_of(path_of(lake, NOTES))
+            return find_snapshot(lake), version_of(NOTES.path(lake))
         return None if view.ages else self._facts.number
 
     def _rendered(self, view: View, facts: Any) -> Markup:

@@ -22,7 +22,7 @@ from orchestration.connectors.sampling import sample_of_file
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
 from orchestration.jobs.preview import Preview, preview
-from orchestration.storage.watched_fields import missing_fields
+from orchestration.jobs.watched_fields import missing_fields
 from silver.measurements import measurements
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import run, table

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
 from orchestration.storage.commit import create
-from orchestration.storage.ops_tables import LEDGER_SCHEMA, TICKS_SCHEMA
+from orchestration.storage.ops_tables import LEDGER_SCHEMA, TICKS
 from orchestration.storage.tables import ensure
 from tests.lakes import conf, table
 
@@ -15,7 +15,7 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
     """The folder of its log is there first, and the first entry a moment later."""
     made = conf(tmp_path)
     declared = Lake(made).tables.values()
-    rows = {made.lake / "ops/ticks": TICKS_SCHEMA, made.lake / "ops/ledger": LEDGER_SCHEMA}
+    rows = {made.lake / "ops/ticks": TICKS.schema, made.lake / "ops/ledger": LEDGER_SCHEMA}
     for path in (*(each.location for each in declared), *rows):
         (path.local / "_delta_log").mkdir(parents=True)
     for each in declared:

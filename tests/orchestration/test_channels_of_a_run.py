@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from orchestration.alerts.notifications import ChannelState, Waiting, state_file
 from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
 from orchestration.connectors.channels.channel import Message
-from orchestration.storage.notifications import ChannelState, Waiting, write_state
 from tests.http_server import Answer, Asked, http_server
 from tests.lakes import conf, event, land, minutes, run, run_until
 from tests.rows import at
@@ -31,8 +31,8 @@ def test_what_waits_is_sent_at_the_end_of_a_run_and_by_one_that_goes_on(spark: S
     with http_server(answer) as url:
         made = replace(conf(tmp_path), channels={"pager": ChannelSettings(webhook=AddressSettings(url=url))})
         land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
-        write_state(made.lake, "pager", left("id-1"))
+        state_file(made.lake, "pager").write(left("id-1"))
         run(made, spark)
         assert keys == ["id-1"]
-        write_state(made.lake, "pager", left("id-2"))
+        state_file(made.lake, "pager").write(left("id-2"))
         run_until(made, spark, lambda: keys == ["id-1", "id-2"])

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
+from orchestration.connectors.outages import current_outage
+from orchestration.connectors.sinks.sink_states import read_state
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.storage.outages import current_outage
-from orchestration.storage.sink_states import read_state
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor import sinks as supervisor_sinks
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, run_until

@@ -17,7 +17,7 @@ from orchestration.location import Location
 from orchestration.service.process import session_of
 from orchestration.storage.delta import version_of
 from orchestration.storage.lease import holder_of
-from orchestration.storage.service_state import folder_of, read_service
+from orchestration.supervisor.service_state import folder_of, read_service
 
 EVERY_SECONDS = 3.0
 PROCESSES = ("up", "streams", "JVM", "collector", "page")

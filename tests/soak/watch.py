@@ -15,8 +15,8 @@ import psutil
 from orchestration.location import Location
 from orchestration.service.journal import lines
 from orchestration.service.process import session_of
-from orchestration.storage.service_state import PartState, read_service
 from orchestration.storage.snapshots import find_snapshot
+from orchestration.supervisor.service_state import PartState, read_service
 from tests.services import Up, rows
 from tests.soak.plant import Plant
 from tests.waiting import until

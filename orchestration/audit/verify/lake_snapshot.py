@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic
 from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.state_file import StateFile
 from orchestration.utc import from_micros
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
@@ -70,7 +70,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
     slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in conf.followers}
-    started = {name: this for name, file in slices.items() if (this := read_atomic(file, DAMAGED, _Slice))}
+    started = {name: this for name, file in slices.items() if (this := StateFile(file, _Slice, DAMAGED).read())}
     closed |= {name: from_micros(max(this.after.until, 0)) for name, this in started.items()}
     began = {name: from_micros(max(this.began, 0)) for name, this in started.items()}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)

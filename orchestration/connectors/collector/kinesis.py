@@ -14,7 +14,7 @@ from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.outage import FULL, Outage
 from orchestration.connectors.sources.spool_records import KEY
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 
 if TYPE_CHECKING:
     from orchestration.connectors.collector.kinesis_client import KinesisClient, Shard, Stream
@@ -52,7 +52,8 @@ class KinesisCollector:
 
     def __init__(self, settings: KinesisSettings, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
         self._of, self._client, self._spool, self._outage = settings, client, pushed.spool, outage
-        self._file = Location(pushed.spool.folder / READ)
+        way_out = "Remove it to read the stream as if for the first time."
+        self._file = StateFile(Location(pushed.spool.folder / READ), dict[str, Any], way_out)
         self.stopping = asyncio.Event()
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._note: dict[str, Any] = {}
@@ -73,7 +74,7 @@ class KinesisCollector:
 
     def _begin(self, stream: "Stream") -> None:
         """From where it was read to, or where conf says."""
-        note = read_atomic(self._file, "Remove it to read the stream as if for the first time.", dict) or {}
+        note = self._file.read() or {}
         now, starting = datetime.now(UTC), self._of.starting
         if note.get("stream") != stream.name:
             since = {"earliest": None, "latest": now}[starting] if isinstance(starting, str) else starting
@@ -144,7 +145,7 @@ class KinesisCollector:
                 self._iterators[shard.name] = answer.following
 
     def _write(self) -> None:
-        write_atomic(self._file, {**self._note, "read": self._read, "at": datetime.now(UTC).isoformat()})
+        self._file.write({**self._note, "read": self._read, "at": datetime.now(UTC).isoformat()})
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -6,6 +6,7 @@ topic/session/number, where a session is one start of the collector.
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from orchestration.connectors.collector.outage import FULL, Outage
 from orchestration.connectors.collector.spool import Stored
 from orchestration.connectors.collector.tls import client_context
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 0.02
 QOS = 1
@@ -42,6 +43,14 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     return Served(task, stop)
 
 
+@dataclass(frozen=True)
+class _Session:
+    """The filters that a session at a broker is subscribed to."""
+
+    session: str
+    filters: list[str]
+
+
 class MqttCollector:
     """Each connection is a new one, so that no acknowledgement that is late is taken for that of another message."""
 
@@ -52,9 +61,11 @@ class MqttCollector:
         self._password, self._context = self._endpoint.password and secret(self._endpoint.password), client_context(self._endpoint.tls)
         group = f"$share/{self._endpoint.shared_group}/" if self._endpoint.shared_group else ""
         self._filters = [group + topic for topic in self._endpoint.topics]
-        self._file = Location(pushed.spool.folder / SUBSCRIBED)
+        way_out = "Remove it: the collector then subscribes again."
+        self._file = StateFile(Location(pushed.spool.folder / SUBSCRIBED), _Session, way_out)
         self._owner = f"{self._endpoint.client_id} at {self._endpoint.broker}"
-        self._subscribed = _remembered(self._file, self._owner)
+        before = self._file.read()
+        self._subscribed = before.filters if before and before.session == self._owner else []
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
         self._connection = self._new_connection()
         self._stopping, self._outage = asyncio.Event(), Outage(pushed.lake, pushed.source.name, notify)
@@ -117,7 +128,7 @@ class MqttCollector:
             self._connection.end(f"the broker refuses a subscription with QoS 1: {refused[0]}")
             return
         self._subscribed = self._filters
-        write_atomic(self._file, {"session": self._owner, "filters": self._subscribed})
+        self._file.write(_Session(self._owner, self._subscribed))
         self._outage.up(self._up)
 
     def _take(self, message: MQTTMessage) -> None:
@@ -134,9 +145,3 @@ class MqttCollector:
             connection.client.ack(message.mid, message.qos)
         else:
             connection.end("the disk takes no more: it is full or has failed")  # and the broker sends it again
-
-
-def _remembered(file: Location, owner: str) -> list[str]:
-    """Read the subscriptions of that owner's session, as far as a collector has written them down."""
-    session = read_atomic(file, "Remove it: the collector then subscribes again.", dict) or {}
-    return list(session["filters"]) if session.get("session") == owner else []

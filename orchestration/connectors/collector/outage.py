@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from orchestration.connectors.collector.kind import Notify
+from orchestration.connectors.outages import begin_outage, end_outage
 from orchestration.location import Location
-from orchestration.storage.outages import begin_outage, end_outage
 
 FULL = "its spool is full; what comes waits until `tidemark run` has read it"
 

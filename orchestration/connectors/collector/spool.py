@@ -18,8 +18,8 @@ from typing import TypeAlias
 from orchestration import crash
 from orchestration.connectors.sources.spool_records import MARK_BYTES, encoded, segment_file, segments
 from orchestration.location import Location
-from orchestration.storage.atomic_json import sync
 from orchestration.storage.lease import sole_writer
+from orchestration.storage.state_file import sync
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024

@@ -24,19 +24,19 @@ from gold.alerts import FIRING, NORMAL
 from gold.fast_alerts import FastAlerts, Watched
 from gold.messages import Message, message_id
 from gold.silences import covers
+from orchestration.alerts.notifications import leave_sent
+from orchestration.alerts.records import silences
 from orchestration.conf.model import Conf, Source
 from orchestration.connectors.channels.all import channels
 from orchestration.connectors.fast_alerts.outbox import Outbox
 from orchestration.connectors.fast_alerts.tails import AT_ONCE, Arrived, Place, beginning, tail
 from orchestration.errors import ConfError, describe
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.notifications import leave_sent
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
-from orchestration.storage.silences import silences
 from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.state_file import StateFile
 from silver.schema import DEVICES
 
 Notify = Callable[[str], None]
@@ -72,7 +72,7 @@ class Watch:
             lacking = "source that is pushed or of Kafka" if self._alerts else "alert with `fast: true`"
             raise ConfError(f"there is nothing to watch: conf has no {lacking}")
         self.stop = threading.Event()
-        self._file = fast_alerts_folder(conf.lake) / STATE
+        self._file = StateFile(fast_alerts_folder(conf.lake) / STATE, Known, "Remove it: fast alerts then begin anew.")
         self._arrived: queue.Queue[Arrived] = queue.Queue(8)
         self._writer = ThreadPoolExecutor(1, "state of alerts")
         self._behind = {source.name for source in self._sources}
@@ -81,7 +81,7 @@ class Watch:
         """Until `stop` is set; HeldError where another process watches this lake."""
         sys.setswitchinterval(SWITCH_SECONDS)
         with sole_writer(fast_alerts_folder(self._conf.lake), doing="watches alerts of this lake"):
-            known = read_atomic(self._file, "Remove it: fast alerts then begin anew.", Known) or Known()
+            known = self._file.read() or Known()
             self._places = {source.name: known.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
             same = {name: of for name, of in known.watched.items() if known.of.get(name) == repr(self._alerts.get(name))}
             self._told, self._silences = known.told, silences(self._conf.lake)
@@ -149,7 +149,7 @@ class Watch:
         now = datetime.now(UTC)
         for row in (row for table in changes for row in python_rows(table)):
             is_end = row["state"] == NORMAL and row["alert_id"] in self._told
-            is_silenced = any(covers(noted.silence, row["alert"], row["entity"], now) for noted in self._silences)
+            is_silenced = any(covers(noted, row["alert"], row["entity"], now) for noted in self._silences)
             if is_end or (row["state"] == FIRING and not is_silenced):
                 (self._told.discard if is_end else self._told.add)(row["alert_id"])
                 message, chosen = _message(row, now if is_silence else row["known_at"]), self._conf.notice_policies[row["alert"]].channels
@@ -166,7 +166,7 @@ class Watch:
         return self._writer.submit(self._write, msgspec.Raw(content), sent)
 
     def _write(self, content: msgspec.Raw, sent: Mapping[str, Sequence[Message]]) -> None:
-        write_atomic(self._file, content)
+        self._file.write(content)
         for name, messages in sent.items():
             if messages:
                 leave_sent(self._conf.lake, name, messages)

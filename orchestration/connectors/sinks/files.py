@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.rendering import plain
-from orchestration.storage.atomic_json import sync
+from orchestration.storage.state_file import sync
 
 DAY = "day"
 DAYS_OF = (DAY, "window_start", "event_time", "window_end", "hour_at", "ingested_at")

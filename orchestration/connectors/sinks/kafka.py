@@ -19,8 +19,8 @@ from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer
 from orchestration.connectors.sinks.sink import Batch, Sink
+from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
-from orchestration.storage.sink_states import SinkPosition
 
 OWNER = "sink"
 """The header by which a sink knows its own messages."""

@@ -19,8 +19,8 @@ from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.connectors.sinks.postgres_rows import as_csv, column_types
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
+from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
-from orchestration.storage.sink_states import SinkPosition
 
 POSITIONS = "tidemark_positions"
 STAGED = sql.Identifier("tidemark_batch")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from orchestration.storage.sink_states import SinkPosition
+from orchestration.connectors.sinks.sink_states import SinkPosition
 
 FILE = "pipeline.yml"
 """The file of conf that declares sinks."""

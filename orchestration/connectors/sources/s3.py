@@ -19,9 +19,9 @@ import pyarrow as pa
 from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.file_reader import events_of, left_out
+from orchestration.connectors.sources.object_claims import GONE, UNREADABLE_AS, ObjectClaim, ObjectClaims
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source
 from orchestration.location import Location
-from orchestration.storage.object_claims import GONE, UNREADABLE_AS, ObjectClaim, ObjectClaims
 from silver.spec import PayloadFormat
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.file_reader import HIDDEN
+from orchestration.connectors.sources.object_claims import ObjectClaim, ObjectVersion
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
-from orchestration.storage.object_claims import ObjectClaim, ObjectVersion
 
 GONE = {"NoSuchKey", "NoSuchVersion", "PreconditionFailed"}
 REASONS = {

@@ -5,10 +5,10 @@ Only recent rows are checked, as older rows stay as they are when conf changes.
 
 import pyarrow as pa
 
+from orchestration.jobs.watched_fields import missing_fields
 from orchestration.quality.measures.context import Context, Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, row_count
-from orchestration.storage.watched_fields import missing_fields
 
 METRIC_SCHEMA = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
 DEVICE_SCHEMA = pa.schema(

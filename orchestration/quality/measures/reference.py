@@ -6,9 +6,9 @@ Append only; the newest row of a key counts. The writer holds `quality_tables.lo
 import pyarrow as pa
 
 from bronze.schema import INSTANT, declared
+from orchestration.quality import quality_tables
 from orchestration.quality.measures.context import Context
 from orchestration.quality.store import copy_rows
-from orchestration.storage import quality_tables
 
 REFERENCE = "quality.reference"
 REFERENCE_SCHEMA = declared(

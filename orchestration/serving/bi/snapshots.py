@@ -11,7 +11,7 @@ from orchestration.errors import TidemarkError, first_line
 from orchestration.location import Location
 from orchestration.serving.bi.messages import SnapshotViews
 from orchestration.serving.bi.sandboxed_process import SandboxedProcess
-from orchestration.storage.marts import builds, snapshot_for
+from orchestration.storage.marts import MARTS, snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.views import views
@@ -41,7 +41,7 @@ def snapshot_views(conf: Conf, choice: SnapshotChoice) -> tuple[Snapshot | None,
 
 def _snapshot(lake: Location, choice: SnapshotChoice) -> Snapshot | None:
     """With the versions of the marts that were built of it, if any were."""
-    if choice.snapshot_id is None and not choice.is_newest and builds(lake):
+    if choice.snapshot_id is None and not choice.is_newest and MARTS.rows(lake):
         try:
             return snapshot_for(lake, "marts.")
         except TidemarkError:  # the snapshot that they were built of has expired

@@ -85,7 +85,7 @@ def _snapshot(lake: Location, command_line: CommandLine) -> Snapshot:
     newest = find_snapshot(lake)
     if newest is None:
         raise TidemarkError("there is no snapshot yet that marts could be built of; make one with `tidemark run --once`.")
-    pending, recorded = build_state.pending_build(lake), marts.builds(lake)
+    pending, recorded = build_state.pending_build(lake).read(), marts.MARTS.rows(lake)
     if command_line.command in invocation.USES_NEWEST or not (pending or recorded):
         return newest
     try:
@@ -121,7 +121,7 @@ def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
 
 
 def _guard(lake: Location) -> None:
-    if (pending := build_state.pending_build(lake)) is not None:
+    if (pending := build_state.pending_build(lake).read()) is not None:
         targets.remove_leftovers(lake, pending.marts_at_newest)
     targets.refuse_lost(lake)
 
@@ -168,7 +168,7 @@ def _invoke(command_line: CommandLine) -> dbtRunnerResult:
 
 def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], left_out: Collection[str], built: set[str]) -> None:
     """Record the build if it is complete: every model was built, of this snapshot. Marts that it left out stay as recorded."""
-    versions, recorded, now = targets.versions(dbt.root), marts.builds(dbt.root), datetime.now(UTC)
+    versions, recorded, now = targets.versions(dbt.root), marts.MARTS.rows(dbt.root), datetime.now(UTC)
     names = set(map(_sql_name, models.values()))
     is_complete = names <= versions.keys() and built.issuperset(key for key, model in models.items() if str(model.resource_type) == "model")
     if not is_complete or dbt.command_line.leaves_out_rows or not built:
@@ -188,7 +188,7 @@ def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], left_out: Col
         reached=sources.positions(dbt.lake.conf, dbt.snapshot) | {name: last.left_out.get(name, last.build) for name in kept},
         basis=dbt.digest(leaves_out_rows=False),
     )
-    marts.record(dbt.root, build)
+    marts.MARTS.append(dbt.root, [build])
     build_state.end(dbt.root)
     targets.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
     rest = f" {len(kept)} others stay as they were; `tidemark dbt build --all` builds them too." if kept else ""

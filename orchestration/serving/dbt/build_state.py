@@ -13,9 +13,9 @@ from pathlib import Path
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.serving.dbt.targets import folder
-from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.marts import Build, builds
+from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.state_file import StateFile
 
 FILE = "pending_build.json"
 
@@ -43,21 +43,22 @@ def build_digest(conf: Conf, snapshot: Snapshot, project: Path, *, leaves_out_ro
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def pending_build(lake: Location) -> PendingBuild | None:
-    """None if no build began since the last recorded one."""
-    return read_atomic(folder(lake) / FILE, "Remove it, and build with `tidemark dbt build --full-refresh`.", PendingBuild)
+def pending_build(lake: Location) -> StateFile[PendingBuild]:
+    """The file, which is not there if no build began since the last recorded one."""
+    return StateFile(folder(lake) / FILE, PendingBuild, "Remove it, and build with `tidemark dbt build --full-refresh`.")
 
 
 def begin(lake: Location, digest: str, snapshot: Snapshot, on_disk: Collection[str]) -> None:
     """Save that a build begins. `on_disk`: marts on the disk."""
-    before, marts = pending_build(lake), sorted(on_disk)
+    file, marts = pending_build(lake), sorted(on_disk)
+    before = file.read()
     digests = sorted({digest, *(before.digests if before else ())})
-    write_atomic(folder(lake) / FILE, PendingBuild(digests, before.marts_at_first if before else marts, marts, snapshot.snapshot_id))
+    file.write(PendingBuild(digests, before.marts_at_first if before else marts, marts, snapshot.snapshot_id))
 
 
 def end(lake: Location) -> None:
     """The build is recorded: nothing is pending."""
-    (folder(lake) / FILE).local.unlink()
+    pending_build(lake).remove()
 
 
 def incremental_base(
@@ -67,7 +68,7 @@ def incremental_base(
 
     `incremental`: marts to build that keep their rows from build to build.
     """
-    recorded, pending = builds(lake), pending_build(lake)
+    recorded, pending = MARTS.rows(lake), pending_build(lake).read()
     if not recorded:
         return None
     last = recorded[-1]

@@ -17,9 +17,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.literal import quoted
 from gold.schema import AGGREGATES, ALERTS
+from orchestration.alerts.records import ACKNOWLEDGEMENTS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.storage import acknowledgements
 from orchestration.storage.delta import max_in_log, version_of
 from orchestration.storage.generations import numbered
 from orchestration.storage.marts import Build
@@ -32,7 +32,7 @@ SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
 WINDOWS = "gold.aggregates"
-MAY_BE_ABSENT = {"alerts": ("gold.alerts", ALERTS), "acknowledgements": (acknowledgements.TABLE, acknowledgements.SCHEMA)}
+MAY_BE_ABSENT = {"alerts": ("gold.alerts", ALERTS), "acknowledgements": (ACKNOWLEDGEMENTS.table, ACKNOWLEDGEMENTS.schema)}
 IS_NEW = {"is_new": "boolean"}
 MARKS = {"of": "string", "mark": "bigint"}
 METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}

@@ -14,7 +14,7 @@ from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, UnreadableTableError, files_of, open_table, version_of
-from orchestration.storage.marts import builds, forget, forget_builds, needed_snapshots
+from orchestration.storage.marts import MARTS, forget, needed_snapshots
 from orchestration.storage.retention import RetentionNeeds, removable_files, removable_log, remove
 from orchestration.storage.snapshots import all_snapshots
 
@@ -54,7 +54,7 @@ def remove_leftovers(lake: Location, existing: Collection[str]) -> None:
 def refuse_lost(lake: Location) -> None:
     """TidemarkError if a mart that a build recorded, or that has files, cannot be registered."""
     problems = {path: f"{SCHEMA}.{path.name} {damage}" for path in _folders(lake) if (damage := _damage(path)) is not None}
-    recorded = builds(lake)
+    recorded = MARTS.rows(lake)
     for name in recorded[-1].versions if recorded else ():
         path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
         if not _holds_files(path):
@@ -67,7 +67,7 @@ def refuse_lost(lake: Location) -> None:
 def drop(lake: Location, name: str) -> None:
     """Delete a mart: its files, and its versions in all builds. ConfError if there is none of that name."""
     path, sql_name = folder(lake) / name, f"{SCHEMA}.{name}"
-    marts = {*(mart for build in builds(lake) for mart in build.versions), *(f"{SCHEMA}.{mart.name}" for mart in _folders(lake))}
+    marts = {*(mart for build in MARTS.rows(lake) for mart in build.versions), *(f"{SCHEMA}.{mart.name}" for mart in _folders(lake))}
     if sql_name not in marts:
         names = ", ".join(sorted(mart.removeprefix(f"{SCHEMA}.") for mart in marts)) or "none"
         raise ConfError(f"--drop {name}: there is no such mart; there are {names}.")
@@ -81,8 +81,9 @@ def clean(lake: Location, before: datetime, now: datetime) -> None:
     Forgets builds of expired snapshots first. What was superseded after `before` stays in any case.
     """
     needed = {snapshot.snapshot_id for snapshot in all_snapshots(lake)} | needed_snapshots(lake)
-    forget_builds(lake, {build.snapshot_id for build in builds(lake)} - needed)
-    kept = builds(lake)
+    if gone := {build.snapshot_id for build in MARTS.rows(lake)} - needed:
+        MARTS.delete(lake, "snapshot_id", gone)
+    kept = MARTS.rows(lake)
     for name in versions(lake):
         path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
         needs = RetentionNeeds(sorted({build.versions[name] for build in kept if name in build.versions}), None, before)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from gold.messages import Message
+from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
-from orchestration.storage.outages import begin_outage
+from orchestration.connectors.outages import begin_outage
 from tests.http_server import http_server
 from tests.orchestration.connectors.channels.alert_lake import at, changed, write_changes
 

@@ -9,7 +9,7 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.storage.sink_states import requested_reset
+from orchestration.connectors.sinks.sink_states import requested_reset
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 SINKS = (

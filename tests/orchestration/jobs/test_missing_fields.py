@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from orchestration.jobs.missing_fields import seen_of, sentences
-from orchestration.storage.watched_fields import WatchedSource
+from orchestration.jobs.watched_fields import WatchedSource
 from silver.spec import Origin, PayloadFormat, Time
 
 SHAPE = PayloadFormat("json", Origin(constant="tank"), Time("ts"), metrics={"temperature": "temp", "level": "l"})

@@ -6,22 +6,21 @@ import pickle
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gold.alert_spec import NoticePolicy
-from gold.silences import Silence
+from orchestration.alerts.changes import TABLE
+from orchestration.alerts.notifications import DEAD_LETTERS, state_file
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.connectors.channels.channel import RefusedError
 from orchestration.errors import TidemarkError
 from orchestration.jobs import notices
 from orchestration.jobs.notices import Told
 from orchestration.storage import commit
-from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
-from orchestration.storage.alert_changes import TABLE
-from orchestration.storage.delta import LOG, path_of, rows_of
-from orchestration.storage.notifications import DEAD_LETTERS, read_state, write_state
-from orchestration.storage.silences import NotedSilence, append_silence, end_silence, silences
+from orchestration.storage.delta import LOG
 from tests.http_server import Answer, Asked, http_server
 from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, at, changed
 
@@ -62,8 +61,8 @@ def test_what_is_refused_for_good_is_a_dead_letter_and_the_others_go_on(tmp_path
     lake = AlertLake(tmp_path).write(*(changed(n, "firing", f"oven-{n}") for n in range(3)))
     bus = Recorder([RefusedError("answered 400."), RefusedError("answered 400.")], most=10)
     assert (lake.tell(bus, 10).sent, bus.states()) == (2, ["firing oven-1", "firing oven-2"])
-    (letter,) = rows_of(path_of(lake.conf.lake, DEAD_LETTERS))
-    assert json.loads(letter["message"])["entities"] == ["oven-0"]
+    (letter,) = DEAD_LETTERS.rows(lake.conf.lake)
+    assert json.loads(letter.message)["entities"] == ["oven-0"]
     assert ("dead", "firing", 1, "answered 400.") in lake.noted()
     assert lake.tell(bus, 11).sent == 0
 
@@ -85,9 +84,10 @@ def test_dead_letters_are_sent_again_when_somebody_says_so_each_until_it_is_take
 def test_a_kill_after_noting_sends_nothing_again(tmp_path: Path) -> None:
     lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([TidemarkError("away.")])
     lake.tell(pager, 1)
-    state = read_state(lake.conf.lake, "pager")
+    state = state_file(lake.conf.lake, "pager").read()
+    assert state is not None
     lake.tell(pager, 2)
-    write_state(lake.conf.lake, "pager", state)  # as it was when the message had been noted, and the state had not
+    state_file(lake.conf.lake, "pager").write(state)  # as it was when the message had been noted, and the state had not
     assert (len(state.waiting), lake.tell(pager, 3).sent, pager.states()) == (1, 0, ["firing oven"])
 
 
@@ -133,12 +133,13 @@ def test_compaction_tells_nothing_again(tmp_path: Path, is_log_there: bool) -> N
 
 def test_a_silence_holds_back_until_it_is_ended_by_a_later_row(tmp_path: Path) -> None:
     lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder()
-    append_silence(lake.conf.lake, NotedSilence(Silence("s1", "*", "ov*", at(-9), at(999)), "kim", "cleaning", at(-9)))
+    silence = NotedSilence("s1", "*", "ov*", at(-9), at(999), author="kim", reason="cleaning", noted_at=at(-9))
+    SILENCES.append(lake.conf.lake, [silence])
     for seconds in (1, 2):
         lake.tell(pager, seconds)
     assert lake.noted() == [("suppressed", "firing", 0, "silence s1")]
     (noted,) = silences(lake.conf.lake)
-    end_silence(lake.conf.lake, noted, "kim", at(3))
+    SILENCES.append(lake.conf.lake, [replace(noted, ends_at=at(3), noted_at=at(3))])
     lake.tell(pager, 3)
     assert pager.states() == ["firing oven"]
 
@@ -149,7 +150,7 @@ def test_an_acknowledged_alert_is_not_repeated(tmp_path: Path) -> None:
         Recorder(),
     )
     lake.tell(pager, 1)
-    append_acknowledgement(lake.conf.lake, Acknowledgement("episode-oven", "kim", at(2), "on my way"))
+    ACKNOWLEDGEMENTS.append(lake.conf.lake, [Acknowledgement("episode-oven", "kim", at(2), "on my way")])
     lake.tell(pager, 70)
     assert pager.states() == ["firing fridge", "firing oven", "firing fridge"]
     assert len({message.message_id for message in pager.messages}) == 3

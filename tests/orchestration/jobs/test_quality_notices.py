@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from expectations.suite import Expectation, Severity, suite
-from gold.silences import Silence
+from orchestration.alerts.records import SILENCES, NotedSilence
 from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
 from orchestration.conf.model import GateMode, Quality
 from orchestration.connectors.channels.channel import Channel
@@ -24,7 +24,6 @@ from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResu
 from orchestration.quality.release import release_version
 from orchestration.storage.commit import create
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA
-from orchestration.storage.silences import NotedSilence, append_silence
 from orchestration.supervisor.quality_gate import QualityGate
 from tests.http_server import http_server
 from tests.lakes import bare_conf, write
@@ -96,7 +95,9 @@ def test_what_failed_long_before_somebody_was_there_to_tell_is_told_if_it_still_
 
 def test_a_silence_holds_for_quality_too(tmp_path: Path) -> None:
     lake, pager = lake_of(tmp_path), Recorder()
-    append_silence(lake.conf.lake, NotedSilence(Silence("s1", "quality.*", "*", at(-9), at(50)), "kim", "calibration", at(-9)))
+    SILENCES.append(
+        lake.conf.lake, [NotedSilence("s1", "quality.*", "*", at(-9), at(50), author="kim", reason="calibration", noted_at=at(-9))]
+    )
     check(lake, 0, [BAD])
     tell(lake, pager, 1)
     assert pager.messages == []

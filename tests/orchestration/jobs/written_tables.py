@@ -45,7 +45,9 @@ def pinned(made: Conf, number: int, at: datetime, generation: int = 1) -> None:
     versions = {name: DeltaTable(made.lake.local / name.replace(".", "/")).version() for name in ("bronze.events", "silver.readings")}
     row = {"snapshot_id": number, "at": at, "generation": generation, "bronze_batch": number}
     row |= {"versions": list(versions.items()), "closed_until": []}
-    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append", configuration=OF_LOG)
+    write_deltalake(
+        made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SNAPSHOTS.schema), mode="append", configuration=OF_LOG
+    )
 
 
 def read_up_to(made: Conf, flow: str, table: str, version: int, *, done: bool = True, is_state: bool = False) -> None:

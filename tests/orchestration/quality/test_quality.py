@@ -14,9 +14,8 @@ from gold.flow_spec import FlowSpec, Sessions
 from orchestration.cli.app import exit_code
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
-from orchestration.quality import suites
+from orchestration.quality import quality_tables, suites
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
-from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of
 from tests.lakes import bare_conf, write
 from tests.rows import INGESTED_AT, at

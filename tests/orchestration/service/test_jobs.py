@@ -12,8 +12,8 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from orchestration.service.jobs import Jobs
-from orchestration.storage.delta import path_of, rows_of
-from orchestration.storage.runs import TABLE
+from orchestration.storage.delta import rows_of
+from orchestration.storage.ops_tables import RUNS
 from tests.collectors import write_conf
 from tests.rows import at
 from tests.waiting import until
@@ -47,7 +47,7 @@ def jobs(conf: Conf, said: list[str]) -> Iterator[Jobs]:
 
 
 def runs(conf: Conf) -> list[dict[str, Any]]:
-    return sorted(rows_of(path_of(conf.lake, TABLE)), key=lambda row: (row["due_at"], row["started_at"]))
+    return sorted(rows_of(RUNS.path(conf.lake)), key=lambda row: (row["due_at"], row["started_at"]))
 
 
 def has_rows(jobs: Jobs, conf: Conf, now: datetime, count: int) -> bool:

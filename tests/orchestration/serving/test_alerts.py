@@ -15,7 +15,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.alerts import COLUMNS, tried
 from orchestration.serving.plots.alerts import draw, thresholds
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
+from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.storage.tables import LakeStore
 from silver.spec import Aggregation, Metric
 from tests.lakes import bare_conf, write
@@ -38,7 +38,7 @@ def lake_of(folder: Path) -> Conf:
     after = of_all | {"device_id": "fridge", "event_time": at(1), "value": 400.0, "bronze_batch": 1}
     store = LakeStore(made)
     write(store, "silver.readings", *of_oven, *of_fridge, after)
-    pin(made.lake, Snapshot(0, at(60), 1, 0, {"silver.readings": 0}, {"kitchen": at(5)}))
+    SNAPSHOTS.append(made.lake, [Snapshot(0, at(60), 1, 0, {"silver.readings": 0}, {"kitchen": at(5)})])
     return made
 
 

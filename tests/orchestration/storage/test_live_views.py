@@ -23,7 +23,7 @@ from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.storage.delta import INSTANT, version_of
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import find_snapshot, pin
+from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
 from silver.spec import Aggregation, Metric
 from tests.lakes import METRICS, conf, event, land, minutes, recorded, run
 from tests.planted.day import START
@@ -55,7 +55,7 @@ def written(folder: Path, tables: dict[str, Sequence[tuple[Any, ...]]], groups: 
         write_deltalake(made.lake.local / name.replace(".", "/"), table, mode="append")
         versions[name] = version_of(made.lake / name.replace(".", "/"))
     closed = {} if closed_until is None else {group.stream: closed_until for group in groups}
-    pin(made.lake, Snapshot(0, NOON, 1, 1, versions, closed))
+    SNAPSHOTS.append(made.lake, [Snapshot(0, NOON, 1, 1, versions, closed)])
     return made
 
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
 from orchestration.conf.transport_settings import DeltaSettings
+from orchestration.connectors.outages import begin_outage, current_outage
 from orchestration.connectors.sources.delta import DELETED, GONE, REWRITTEN, Delta
 from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError
 from orchestration.engine.lake import Lake
@@ -23,7 +24,6 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS
-from orchestration.storage.outages import begin_outage, current_outage
 from orchestration.storage.tables import ensure
 from orchestration.supervisor import feeds
 from orchestration.supervisor.feeds import Feeds

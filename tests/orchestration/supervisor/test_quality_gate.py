@@ -13,10 +13,8 @@ from orchestration.conf.model import GateMode, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.quality import suites
-from orchestration.storage import quality_tables
+from orchestration.quality import quality_tables, suites
 from orchestration.storage.commit import append_rows, create
-from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.gate_state import RELEASES, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import late_rows_known
@@ -123,16 +121,16 @@ def test_a_release_lets_through_up_to_a_version_and_no_further(lake: Lake, capsy
     assert exit_code(["quality", "release", "--version", "4", "--reason", "the same"]) == 0
     assert is_open(lake)
     assert "no version of silver.readings is held back" in refusal(capsys, "--version", "4", "--reason", "again")
-    first, second = sorted(rows_of(path_of(lake.conf.lake, RELEASES)), key=lambda row: int(row["version"]))
-    assert (first["version"], first["after_version"], first["reason"], first["table_id"]) == (
+    first, second = RELEASES.rows(lake.conf.lake)
+    assert (first.version, first.after_version, first.reason, first.table_id) == (
         *(2, -1, "calibration"),
         str(DeltaTable(lake.table_path(READINGS).local).metadata().id),
     )
-    assert "@" in first["released_by"]
-    assert first["failed"] == ["critical: silver.readings: Every reading names its device. Found: 2 of 4 rows"]
-    assert (second["version"], second["after_version"], second["failed"]) == (
+    assert "@" in first.released_by
+    assert first.failed == ("critical: silver.readings: Every reading names its device. Found: 2 of 4 rows",)
+    assert (second.version, second.after_version, second.failed) == (
         *(4, 2),
-        ["critical: silver.readings: Every reading names its device. Found: 1 of 2 rows"],
+        ("critical: silver.readings: Every reading names its device. Found: 1 of 2 rows",),
     )
 
 

@@ -12,14 +12,14 @@ import pytest
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.connectors.outages import begin_outage
 from orchestration.connectors.sources.all import source_of, sources
 from orchestration.connectors.sources.spool_records import encoded, segment_file
 from orchestration.jobs.bronze import EVENTS, commit_batch, poll
 from orchestration.storage.delta import log_of, version_of
-from orchestration.storage.ends import note_ends
-from orchestration.storage.outages import begin_outage
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore, ensure
+from orchestration.supervisor.ends import note_ends
 from orchestration.supervisor.source_status import COLUMNS, status
 from tests.collectors import write_conf
 from tests.lakes import land, table

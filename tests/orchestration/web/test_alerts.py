@@ -8,12 +8,11 @@ import pytest
 from playwright.sync_api import Page
 
 from gold.messages import Message
+from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
+from orchestration.connectors.outages import begin_outage
 from orchestration.location import Location
-from orchestration.storage.acknowledgements import acknowledgements
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
-from orchestration.storage.outages import begin_outage
-from orchestration.storage.silences import silences
 from orchestration.utc import to_iso
 from tests.collectors import write_conf
 from tests.orchestration.connectors.channels.alert_lake import changed, write_changes
@@ -56,7 +55,8 @@ def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Pag
     row.get_by_label("note").fill("on my way")
     row.get_by_role("button", name="Seen").click()
     page.wait_for_selector("text=by ada")
-    assert acknowledgements(Location(conf.parent / "lake"))["episode-oven"].note == "on my way"
+    (seen,) = ACKNOWLEDGEMENTS.rows(Location(conf.parent / "lake"))
+    assert (seen.alert_id, seen.note) == ("episode-oven", "on my way")
     page.get_by_role("link", name="Overview", exact=True).click()
     assert "1 alert fires" in page.inner_text(".troubles")
 
@@ -69,7 +69,7 @@ def test_a_silence_is_made_and_ended_by_the_page(page: Page, conf: Path) -> None
     form.get_by_role("button", name="Silence").click()
     page.wait_for_selector("text=firing, silenced")
     (noted,) = silences(Location(conf.parent / "lake"))
-    assert (noted.silence.alert, noted.silence.entity, noted.reason) == ("too_*", "oven", "new element")
+    assert (noted.alert, noted.entity, noted.reason) == ("too_*", "oven", "new element")
     ending = page.locator("form[action='/alerts/unsilence']")
     ending.get_by_label("by").fill("bob")
     ending.get_by_role("button", name="End").click()

@@ -21,10 +21,10 @@ from orchestration.quality.history import append_results
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
 from orchestration.storage.delta import table_id
 from orchestration.storage.gate_state import GATED, Failure, GateState, write_gate_state
-from orchestration.storage.history import note
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.service_state import PartState, ServiceState, folder_of, write_service
 from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.history import note
+from orchestration.supervisor.service_state import PartState, ServiceState, folder_of, write_service
 from tests.collectors import write_conf
 from tests.lakes import event, land, run, write
 from tests.pages import Served, served

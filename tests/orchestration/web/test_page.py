@@ -12,11 +12,11 @@ from playwright.sync_api import Browser, Page
 from pyspark.sql import SparkSession
 
 from orchestration.conf.load import load
+from orchestration.connectors.outages import begin_outage, end_outage
 from orchestration.location import Location
-from orchestration.storage.history import note
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.outages import begin_outage, end_outage
-from orchestration.storage.runs import RunOfJob, append_run
+from orchestration.storage.ops_tables import RUNS, RunOfJob
+from orchestration.supervisor.history import note
 from tests.collectors import write_conf
 from tests.lakes import copy_tree, event, land, run
 from tests.pages import Served, served
@@ -163,7 +163,7 @@ def test_quarantine_is_shown_by_rule_with_reasons_and_payloads_that_are_text(pag
 
 def test_runs_show_jobs_by_the_clock_snapshots_and_generations(conf: Path, browser: Browser) -> None:
     lake = Location(conf.parent / "lake")
-    append_run(lake, RunOfJob("every_night", at("03:15:00"), at("03:15:01"), 12.5, "no", 0, "2 rows differ"))
+    RUNS.append(lake, [RunOfJob("every_night", at("03:15:00"), at("03:15:01"), 12.5, "no", 0, "2 rows differ")])
     before = (conf / "pipeline.yml").read_text()
     (conf / "pipeline.yml").write_text(f'{before}schedules: {{every_night: {{cron: "15 3 * * *", command: verify}}}}\n')
     with served(conf) as running:

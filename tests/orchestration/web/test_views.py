@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.load import load
 from orchestration.location import Location
-from orchestration.storage.delta import path_of, rows_of, table_id
+from orchestration.storage.delta import rows_of, table_id
 from orchestration.storage.gate_state import RELEASES, Failure, GateState, write_gate_state
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.notes import TABLE as NOTES
+from orchestration.storage.ops_tables import NOTES
 from orchestration.storage.tables import LakeStore
 from tests.page_lakes import HOSTILE, LONG, PARAMETERS, PATHS, VIEWS, plant
 from tests.pages import Served, plotted, serious_violations
@@ -145,7 +145,7 @@ def test_a_closed_gate_is_opened_by_a_form_with_a_reason_that_is_kept(page: Page
     page.click("button:text('Let it through')")
     page.wait_for_selector("h2:has-text('Expectations by table')")
     assert page.locator("input[name=reason]").count() == 0
-    assert [(row["version"], row["reason"]) for row in rows_of(path_of(lake, RELEASES))] == [(2, "the sensor was exchanged")]
+    assert [(row.version, row.reason) for row in RELEASES.rows(lake)] == [(2, "the sensor was exchanged")]
 
 
 def test_a_query_is_asked_by_keyboard_and_answered_as_table_chart_csv_and_parquet(page: Page, server: Served) -> None:
@@ -204,7 +204,7 @@ def test_a_note_is_kept_and_drawn_behind_the_windows(page: Page, server: Served,
     page.click("button:text('Add')")
     page.wait_for_selector("td:text('ada')")
     assert page.locator("main img").count() == 0
-    (note,) = rows_of(path_of(Location(conf.parent / "lake"), NOTES))
+    (note,) = rows_of(NOTES.path(Location(conf.parent / "lake")))
     assert (note["begins_at"], note["ends_at"], note["text"], note["author"]) == (at("13:00:00"), at("13:30:00"), HOSTILE, "ada")
     page.goto(f"{server.address}/groups?group=kitchen&span=day")
     bands = json.loads(page.locator(".plot").first.get_attribute("data-plot") or "")["bands"]

@@ -167,13 +167,13 @@ def test_the_command_tells_gold_after_the_events_or_alone_and_what_is_wrong_with
     assert json.loads(capsys.readouterr().out) == []  # no snapshot yet
     taken = pinned(made)
     row = {**vars(taken), "versions": list(taken.versions.items()), "closed_until": list(taken.closed_until.items())}
-    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
+    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SNAPSHOTS.schema), mode="append")
     assert exit_code(["ledger", "--gold", "--format", "json"]) == 0
     assert [(row["group"], row["counted"]) for row in json.loads(capsys.readouterr().out)] == [("kitchen", 6), ("presses", 7)]
     counted(made, OVEN, {10: 3})
     taken = replace(pinned(made), snapshot_id=1)
     row = {**vars(taken), "versions": list(taken.versions.items()), "closed_until": list(taken.closed_until.items())}
-    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
+    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SNAPSHOTS.schema), mode="append")
     assert exit_code(["ledger", "--gold", "--format", "json"]) == 1
     out, err = capsys.readouterr()
     assert [(row["group"], row["duplicated"]) for row in json.loads(out)] == [("kitchen", 3), ("presses", 0)]

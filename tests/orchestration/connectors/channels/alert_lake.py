@@ -10,20 +10,20 @@ import pyarrow as pa
 
 from gold.alert_spec import NoticePolicy
 from gold.schema import ALERTS
+from orchestration.alerts.changes import TABLE
+from orchestration.alerts.notifications import NOTIFICATIONS
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.model import Conf, Device
 from orchestration.connectors.channels.channel import Channel, Message
 from orchestration.jobs.notices import Told, tell
 from orchestration.location import Location
 from orchestration.storage import generations
-from orchestration.storage.alert_changes import TABLE
 from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import path_of, rows_of, version_of
+from orchestration.storage.delta import version_of
 from orchestration.storage.generations import Generation
-from orchestration.storage.notifications import TABLE as NOTIFICATIONS
 from orchestration.storage.registry import sync
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import all_snapshots, pin
+from orchestration.storage.snapshots import SNAPSHOTS, all_snapshots
 from tests.lakes import conf
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -45,7 +45,7 @@ def write_changes(lake: Location, number: int, *rows: dict[str, Any], generation
     """Rows, and the snapshot that has them."""
     path = generation.table(lake, TABLE)
     append_rows(path, pa.Table.from_pylist(list(rows), ALERTS))
-    pin(lake, Snapshot(number, at(number), generation.generation, number, {TABLE: version_of(path)}, {}))
+    SNAPSHOTS.append(lake, [Snapshot(number, at(number), generation.generation, number, {TABLE: version_of(path)}, {})])
 
 
 class AlertLake:
@@ -68,7 +68,7 @@ class AlertLake:
     def replayed(self) -> "AlertLake":
         """Another generation is active, and has no row yet."""
         self.generation = Generation(1, 2, START, "a test", 0, {"gold/alerts": 2})
-        append_rows(path_of(self.conf.lake, generations.TABLE), pa.Table.from_pylist([vars(self.generation)], generations.SCHEMA))
+        generations.GENERATIONS.append(self.conf.lake, [self.generation])
         return self
 
     def tell(self, channel: Channel, seconds: float, name: str = "pager") -> Told:
@@ -82,8 +82,8 @@ class AlertLake:
 
     def noted(self, name: str = "pager") -> list[tuple[str, str, int, str | None]]:
         """Of ops.notifications: delivery, state of the alert, tries, reason."""
-        rows = rows_of(path_of(self.conf.lake, NOTIFICATIONS), filters=[("channel", "=", name)])
-        return [(row["state"], row["alert_state"], row["tries"], row["reason"]) for row in sorted(rows, key=lambda row: row["at"])]
+        rows = NOTIFICATIONS.rows(self.conf.lake, [("channel", "=", name)])
+        return [(row.state, row.alert_state, row.tries, row.reason) for row in rows]
 
 
 @dataclass

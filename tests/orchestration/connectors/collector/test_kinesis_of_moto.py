@@ -4,12 +4,13 @@ import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestration.connectors.sources.spool import Spool
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.kinesis import Moto
 from tests.orchestration.connectors.collector.test_mqtt import payloads
@@ -112,11 +113,12 @@ def test_a_moto_that_is_down_is_told_and_a_stream_that_was_made_anew_is_read_fro
 
 
 def test_what_moto_no_longer_keeps_is_told(server: Moto, tmp_path: Path) -> None:
-    conf, note = write_conf(tmp_path, hall=source(server)), Location(tmp_path / "lake/spool/hall/kinesis.json")
+    conf = write_conf(tmp_path, hall=source(server))
+    note = StateFile(Location(tmp_path / "lake/spool/hall/kinesis.json"), dict[str, Any], "")
     with collecting(conf, **SECRETS) as collector:
         collector.says(UP)
-    content = read_atomic(note, "", dict) or {}
-    write_atomic(note, {**content, "at": (datetime.now(UTC) - timedelta(hours=25)).isoformat(), "read": {"shardId-000000000009": "5"}})
+    content = note.read() or {}
+    note.write({**content, "at": (datetime.now(UTC) - timedelta(hours=25)).isoformat(), "read": {"shardId-000000000009": "5"}})
     with collecting(conf, **SECRETS) as collector:
         assert "but keeps records for 24 hours; those before are gone" in collector.says("it was not read since")
         assert "shardId-000000000009 is gone before it was read to its end" in collector.says("shard ")

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gold.silences import Silence
+from orchestration.alerts.notifications import NOTIFICATIONS
+from orchestration.alerts.records import SILENCES, NotedSilence
 from orchestration.conf.load import load
 from orchestration.connectors.fast_alerts.watch import Watch
 from orchestration.errors import ConfError
 from orchestration.jobs.notices import tell
 from orchestration.service.parts import parts_of
-from orchestration.storage.delta import path_of, rows_of
-from orchestration.storage.notifications import TABLE as NOTIFICATIONS
-from orchestration.storage.silences import NotedSilence, append_silence
+from orchestration.storage.delta import rows_of
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, write_conf
 from tests.orchestration.connectors.channels.alert_lake import Recorder, changed, write_changes
@@ -87,7 +86,7 @@ def test_what_was_told_is_not_told_again_behind_gold(tmp_path: Path, told: Told)
     while tell(made, "shift", pager, datetime.now(UTC)):
         pass
     assert pager.states() == ["firing fridge"]
-    rows = rows_of(path_of(made.lake, NOTIFICATIONS))
+    rows = rows_of(NOTIFICATIONS.path(made.lake))
     assert sorted((row["state"], row["alert_state"], *row["entities"]) for row in rows) == [
         ("sent", "firing", "fridge"),
         ("sent", "firing", "oven"),
@@ -141,12 +140,13 @@ def test_what_a_receiver_refuses_for_a_while_is_sent_again_also_by_the_next_proc
 
 def test_a_silence_of_people_holds_here_too_and_an_end_is_told_to_who_was_told_of_the_begin(tmp_path: Path, told: Told) -> None:
     conf = conf_of(tmp_path, told)
-    hour = Silence("s", "hot", "o*", datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1))
+    now = datetime.now(UTC)
+    hour = NotedSilence("s", "hot", "o*", now, now + timedelta(hours=1), author="tester", reason="a new oven", noted_at=now)
     with collecting(conf) as collector, Watcher(conf).running() as watcher:
         send(collector, event(300))
         until(lambda: len(told.messages) == 1, lambda: watcher.log)
         watcher.end()
-        append_silence(load(conf).lake, NotedSilence(hour, "tester", "a new oven", datetime.now(UTC)))
+        SILENCES.append(load(conf).lake, [hour])
         watcher.start()
         send(collector, event(200), event(310), event(200))
         until(lambda: len(told.messages) == 2, lambda: watcher.log)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from gold.alert_spec import Alert, Signal
@@ -15,11 +14,10 @@ from gold.flow_spec import FlowSpec, Sessions
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations
-from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import files_of, open_table, path_of
+from orchestration.storage.delta import files_of, open_table
 from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import all_snapshots, pin
+from orchestration.storage.snapshots import SNAPSHOTS, all_snapshots
 from orchestration.storage.tables import LakeStore, ensure
 from tests.lakes import KITCHEN, conf, recorded, write
 
@@ -61,7 +59,9 @@ class SmallLake:
         number = max((snapshot.snapshot_id for snapshot in all_snapshots(self.conf.lake)), default=-1) + 1
         versions = {name: DeltaTable(str(table.location)).version() for name, table in self.store.tables.items()}
         at = START + timedelta(days=1, seconds=number)
-        return pin(self.conf.lake, Snapshot(number, at, self.store.generation.generation, bronze_batch, versions, {}))
+        snapshot = Snapshot(number, at, self.store.generation.generation, bronze_batch, versions, {})
+        SNAPSHOTS.append(self.conf.lake, [snapshot])
+        return snapshot
 
     def compact(self, table: str, *kept: Snapshot) -> None:
         """Small files become one; on the disk is then only what the table and the kept snapshots need."""
@@ -89,7 +89,7 @@ class SmallLake:
         places = {table.replace(".", "/"): 2 for table in self.store.tables if table.startswith("silver.")}
         places["checkpoints/gold.kitchen"] = 2
         generation = Generation(1, 2, START, "a test", 0, places)
-        append_rows(path_of(self.conf.lake, generations.TABLE), pa.Table.from_pylist([vars(generation)], generations.SCHEMA))
+        generations.GENERATIONS.append(self.conf.lake, [generation])
         other = object.__new__(SmallLake)
         other.conf, other.store = self.conf, LakeStore(self.conf, generation)
         for table in other.store.tables.values():

@@ -16,10 +16,10 @@ import pytest
 from deltalake import write_deltalake
 
 from orchestration.connectors.sinks.all import sinks
+from orchestration.connectors.sinks.sink_states import read_state, request_reset
 from orchestration.jobs.sinks import send
 from orchestration.storage import snapshots
-from orchestration.storage.marts import Build, record
-from orchestration.storage.sink_states import read_state, request_reset
+from orchestration.storage.marts import MARTS, Build
 from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, READINGS, VECTORS, SmallLake, reading, vector, window, windows
 
@@ -90,7 +90,7 @@ def test_a_half_written_batch_whose_snapshot_is_gone_is_replaced_as_a_whole_also
             with pytest.raises(KeyboardInterrupt):
                 step(lake)
         if number == 1:
-            snapshots.forget(lake.conf.lake, [snapshot.snapshot_id])
+            snapshots.SNAPSHOTS.delete(lake.conf.lake, "snapshot_id", [snapshot.snapshot_id])
     while step(lake):
         pass
     assert sorted((row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)) == [
@@ -178,7 +178,7 @@ def test_a_mart_is_replaced_as_a_whole_and_sent_once_a_build(tmp_path: Path) -> 
     for build, count in ((1, 3), (2, 2)):
         rows = pa.table({"day": [date(2026, 1, day + 1) for day in range(count)], "value": [float(build)] * count})
         write_deltalake(mart, rows, mode="overwrite")
-        record(lake.conf.lake, Build(build, NOW, 0, 1, {"marts.daily": build - 1}))
+        MARTS.append(lake.conf.lake, [Build(build, NOW, 0, 1, {"marts.daily": build - 1})])
         assert step(lake)
         assert not step(lake)
         assert sorted((str(row["day"]), row["value"]) for row in exported(tmp_path)) == [

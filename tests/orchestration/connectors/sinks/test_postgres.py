@@ -12,10 +12,10 @@ from unittest.mock import ANY
 import pytest
 
 from orchestration.connectors.sinks.all import sinks
+from orchestration.connectors.sinks.sink_states import snapshots_of_sinks
 from orchestration.jobs.sinks import Sent, send
 from orchestration.storage import snapshots
 from orchestration.storage.commit import delete_rows
-from orchestration.storage.sink_states import snapshots_of_sinks
 from orchestration.storage.snapshot import Snapshot
 from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
 from tests.orchestration.connectors.sinks.small_lake import (
@@ -104,7 +104,7 @@ def test_of_flows_and_alerts_what_is_new_comes_once_and_all_where_the_earlier_sn
     assert step(lake) is None
     assert_equal(postgres, lake, table, third)
     fourth = add(4)
-    snapshots.forget(lake.conf.lake, [third.snapshot_id])
+    snapshots.SNAPSHOTS.delete(lake.conf.lake, "snapshot_id", [third.snapshot_id])
     assert step(lake) == Sent(3, 4, ANY, True)
     assert_equal(postgres, lake, table, fourth)
 
@@ -116,7 +116,7 @@ def test_without_the_earlier_snapshot_rows_of_the_newest_batch_come_again_and_ch
     first = lake.write(AGGREGATES, [*windows(0, range(5)), *windows(1, range(5, 7))]).pin(0)
     step(lake)
     second = lake.write(AGGREGATES, [window(1, 1, 9.0, revision=1)]).pin(1)
-    snapshots.forget(lake.conf.lake, [first.snapshot_id])
+    snapshots.SNAPSHOTS.delete(lake.conf.lake, "snapshot_id", [first.snapshot_id])
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (3, False)
     assert_equal(postgres, lake, AGGREGATES, second)

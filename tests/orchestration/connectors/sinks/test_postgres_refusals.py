@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestration.connectors.sinks.all import sinks
+from orchestration.connectors.sinks.sink_states import read_state, request_reset
 from orchestration.errors import TidemarkError
 from orchestration.jobs.sinks import send
-from orchestration.storage.sink_states import read_state, request_reset
 from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, windows
 from tests.orchestration.connectors.sinks.test_postgres import NOW, TO, assert_equal, lake_for, step

@@ -15,8 +15,8 @@ from orchestration.conf.sink_settings import TopicSettings
 from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.sink import Batch
+from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
-from orchestration.storage.sink_states import SinkPosition
 from tests.http_server import Answer, Asked, http_server
 
 CANARY = "canary-0815-secret"

@@ -10,9 +10,9 @@ from deltalake import write_deltalake
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.bi.snapshots import THIS_SNAPSHOT, SnapshotChoice, snapshot_views
-from orchestration.storage.marts import Build, record
+from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
+from orchestration.storage.snapshots import SNAPSHOTS
 from tests.lakes import conf
 from tests.rows import at
 
@@ -31,7 +31,7 @@ def made(tmp_path: Path) -> Conf:
     for number in range(3):
         for name in ("bronze/events", "gold/vectors", "marts/daily"):
             write_deltalake(made.lake.local / name, pa.table({"bronze_batch": [number]}), mode="append")
-        pin(made.lake, of_number(number))
+        SNAPSHOTS.append(made.lake, [of_number(number)])
     return made
 
 
@@ -54,8 +54,8 @@ def test_the_newest_snapshot_is_shown_and_another_one_where_it_is_asked_for(made
 
 
 def test_where_marts_were_built_it_is_the_newest_that_they_were_built_of(made: Conf) -> None:
-    record(made.lake, Build(0, START, 0, 1, {"marts.daily": 1}))
-    record(made.lake, Build(1, START, 1, 1, {"marts.daily": 2}))
+    MARTS.append(made.lake, [Build(0, START, 0, 1, {"marts.daily": 1})])
+    MARTS.append(made.lake, [Build(1, START, 1, 1, {"marts.daily": 2})])
     assert "version as of 2" in of_snapshot(made, 1, SnapshotChoice())["marts.daily"]
     assert "version as of 1" in of_snapshot(made, 0, SnapshotChoice(0))["marts.daily"]
     assert "marts.daily" not in of_snapshot(made, 2, SnapshotChoice(2))
@@ -63,7 +63,7 @@ def test_where_marts_were_built_it_is_the_newest_that_they_were_built_of(made: C
 
 
 def test_where_the_snapshot_of_the_marts_has_expired_it_is_the_newest(made: Conf) -> None:
-    record(made.lake, Build(0, START, -5, 1, {"marts.daily": 1}))
+    MARTS.append(made.lake, [Build(0, START, -5, 1, {"marts.daily": 1})])
     assert "marts.daily" not in of_snapshot(made, 2, SnapshotChoice())
 
 

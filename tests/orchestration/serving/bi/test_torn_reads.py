@@ -22,8 +22,7 @@ from orchestration.serving.sql.answer import Engine, Limits, Question
 from orchestration.serving.sql.client import ServerEngine, address_of
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import TABLE as SNAPSHOTS
-from orchestration.storage.snapshots import pin
+from orchestration.storage.snapshots import SNAPSHOTS
 from tests.orchestration.serving.bi.clients import Notebook, Pyhive, Rows
 from tests.orchestration.serving.bi.served import TIDEMARK, Plant, Server
 from tests.waiting import PATIENCE_SECONDS, until
@@ -79,7 +78,8 @@ class Writer:
         for name in TABLES:
             write_deltalake(self._path(name), rows, mode="append")
         versions = {name: DeltaTable(self._path(name)).version() for name in TABLES}
-        self._pinned.append(pin(Location(self._plant.lake), Snapshot(batch, datetime.now(UTC), 1, batch, versions, {})))
+        self._pinned.append(Snapshot(batch, datetime.now(UTC), 1, batch, versions, {}))
+        SNAPSHOTS.append(Location(self._plant.lake), self._pinned[-1:])
 
     def _compact(self) -> None:
         for name in TABLES:
@@ -88,7 +88,7 @@ class Writer:
             kept = [snapshot.versions[name] for snapshot in self._pinned[-KEPT:]]
             table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, keep_versions=kept)
             DeltaTable(self._path(name)).create_checkpoint()
-        DeltaTable(self._path(SNAPSHOTS)).optimize.compact()
+        DeltaTable(self._path(SNAPSHOTS.table)).optimize.compact()
 
     def _path(self, name: str) -> str:
         return str(self._plant.lake.joinpath(*name.split(".")))

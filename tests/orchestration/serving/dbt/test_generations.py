@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.storage.marts import builds
+from orchestration.storage.marts import MARTS
 from tests.chaos.plants import Plant
 from tests.lakes import run
 from tests.orchestration.serving.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made
@@ -35,7 +35,7 @@ def test_marts_are_of_the_generation_that_serves(spark: SparkSession, tmp_path: 
     assert of_both == number(plant, spark, OF_GOLD)
     once_more = dbt(plant, "build")
     assert (once_more.code, "are rebuilt" in once_more.err) == (0, False)
-    first, second, third = builds(Location(plant.lake))
+    first, second, third = MARTS.rows(Location(plant.lake))
     assert (first.generation, second.generation, third.generation) == (1, 2, 2)
     for name in ("marts.hourly", "marts.daily_by_group", "marts.arrivals"):
         assert content(plant.lake, name, second.versions[name]) == content(plant.lake, name, third.versions[name])

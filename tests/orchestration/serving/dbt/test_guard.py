@@ -15,7 +15,7 @@ from orchestration.location import Location
 from orchestration.serving.dbt import build_state, targets
 from orchestration.storage import snapshots
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.marts import Build, builds, record
+from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
 from tests.chaos.plants import Plant
 from tests.orchestration.serving.dbt.plant import dbt, made
@@ -34,9 +34,9 @@ def mart(lake: Location, name: str, commits: int = 1) -> Path:
 
 def recorded(lake: Location, basis: str = "as now", **versions: int) -> Build:
     build = Build(
-        len(builds(lake)), NOW, PINNED.snapshot_id, 1, {f"marts.{name}": version for name, version in versions.items()}, {}, basis
+        len(MARTS.rows(lake)), NOW, PINNED.snapshot_id, 1, {f"marts.{name}": version for name, version in versions.items()}, {}, basis
     )
-    record(lake, build)
+    MARTS.append(lake, [build])
     return build
 
 
@@ -93,7 +93,7 @@ def test_a_dropped_mart_is_forgotten_by_every_build_as_its_versions_are_counted_
     shutil.rmtree(lake.local / "marts" / "device_history")
     targets.drop(lake, "device_history")
     targets.refuse_lost(lake)
-    assert [build.versions for build in builds(lake)] == [{HOURLY: 1}, {HOURLY: 1}]
+    assert [build.versions for build in MARTS.rows(lake)] == [{HOURLY: 1}, {HOURLY: 1}]
     targets.drop(lake, "hourly")  # one that is whole: it was said in as many words
     assert (targets.versions(lake), (lake.local / "marts" / "hourly").exists()) == ({}, False)
     with pytest.raises(TidemarkError, match=r"^--drop hourly: there is no such mart; there are none"):
@@ -114,7 +114,7 @@ def test_what_a_killed_build_left_of_a_table_that_it_was_creating_is_removed_and
         (lake.local / "marts" / name).mkdir(exist_ok=True)
         (lake.local / "marts" / name / "part-0.parquet").write_bytes(b"half")
     shutil.rmtree(lake.local / "marts" / "device_history" / "_delta_log")
-    pending = build_state.pending_build(lake)
+    pending = build_state.pending_build(lake).read()
     assert pending is not None
     targets.remove_leftovers(lake, pending.marts_at_newest)
     assert not (lake.local / "marts" / "daily").exists()
@@ -161,7 +161,7 @@ def test_a_mart_that_builds_left_out_goes_on_from_the_build_that_made_it_unless_
     mart(lake, "own")
     for number in (1, 2):
         versions, reached = {HOURLY: 1, HISTORY: 0, "marts.own": 0}, {HOURLY: 0}
-        record(lake, Build(number, NOW, PINNED.snapshot_id, 1, versions, reached, "as now"))
+        MARTS.append(lake, [Build(number, NOW, PINNED.snapshot_id, 1, versions, reached, "as now")])
 
     def base(*incremental: str) -> int | None:
         found = build_state.incremental_base(lake, "as now", PINNED, targets.versions(lake), incremental)
@@ -170,7 +170,7 @@ def test_a_mart_that_builds_left_out_goes_on_from_the_build_that_made_it_unless_
     assert (base("marts.own"), base(HOURLY), base("marts.own", HOURLY)) == (2, 0, 0)
     mart(lake, "hourly")  # by a build that was not recorded
     assert (base("marts.own"), base(HOURLY)) == (2, None)
-    record(lake, Build(3, NOW, PINNED.snapshot_id, 1, {"marts.own": 0}, {}, "of another generation"))
+    MARTS.append(lake, [Build(3, NOW, PINNED.snapshot_id, 1, {"marts.own": 0}, {}, "of another generation")])
     assert (base("marts.own"), base(HOURLY)) == (None, None)
 
 
@@ -188,7 +188,7 @@ def test_before_anything_else_a_lost_mart_is_refused_by_the_command_and_so_is_a_
         4,
         "tidemark: there is no snapshot yet that marts could be built of; make one with `tidemark run --once`.\n",
     )
-    snapshots.pin(conf.lake, PINNED)
+    snapshots.SNAPSHOTS.append(conf.lake, [PINNED])
     mart(conf.lake, "hourly")
     recorded(conf.lake, hourly=0, device_history=5)
     lost = dbt(plant, "build")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.location import Location
-from orchestration.storage.marts import builds
+from orchestration.storage.marts import MARTS
 from tests.chaos.plants import Plant
 from tests.lakes import copy_tree, run
 from tests.orchestration.serving.dbt.plant import change_devices, content, dbt, killed, land_the_first_day, land_what_comes_late, made
@@ -37,7 +37,7 @@ def copy(plant: Plant, folder: Path) -> Plant:
 
 def marts(plant: Plant) -> dict[str, list[str]]:
     """As readers see them."""
-    return {name: content(plant.lake, name, version) for name, version in builds(Location(plant.lake))[-1].versions.items()}
+    return {name: content(plant.lake, name, version) for name, version in MARTS.rows(Location(plant.lake))[-1].versions.items()}
 
 
 def test_killed_builds_come_to_what_a_full_rebuild_is_and_the_history_of_devices_loses_no_row(spark: SparkSession, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_killed_builds_come_to_what_a_full_rebuild_is_and_the_history_of_devices
     land_the_first_day(plant)
     run(plant.opened().conf, spark)
     assert [pattern for pattern in OF_THE_FIRST if killed(plant, pattern) is None] == []
-    assert builds(Location(plant.lake)) == []
+    assert MARTS.rows(Location(plant.lake)) == []
     assert dbt(plant, "build").code == 0
     history = set(marts(plant)["marts.device_history"])
 
@@ -57,7 +57,7 @@ def test_killed_builds_come_to_what_a_full_rebuild_is_and_the_history_of_devices
         assert killed(plant, pattern) is not None, pattern
         assert marts(plant) == before  # readers are at the versions of the first build
     assert killed(plant, OF_THE_SECOND[-1]) is not None
-    assert len(builds(Location(plant.lake))) == 2
+    assert len(MARTS.rows(Location(plant.lake))) == 2
     (tmp_path / "anew").mkdir()
     anew = copy(plant, tmp_path / "anew")
 

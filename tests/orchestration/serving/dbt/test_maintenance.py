@@ -17,7 +17,7 @@ from orchestration.location import Location
 from orchestration.serving.dbt import targets
 from orchestration.storage import generations, snapshots
 from orchestration.storage.generations import Generation
-from orchestration.storage.marts import Build, builds, needed_snapshots, record, snapshot_for
+from orchestration.storage.marts import MARTS, Build, needed_snapshots, snapshot_for
 from tests.lakes import conf
 from tests.orchestration.jobs.written_tables import batch, pinned
 
@@ -27,14 +27,14 @@ QUERY = "select * from marts.hourly"
 
 
 def build(lake: Path, number: int, snapshot_id: int, version: int, generation: int = 1) -> None:
-    record(Location(lake), Build(number, NOW, snapshot_id, generation, {"marts.hourly": version}))
+    MARTS.append(Location(lake), [Build(number, NOW, snapshot_id, generation, {"marts.hourly": version})])
 
 
 def own_build(lake: Path, number: int, snapshot_id: int, **left_out: int) -> None:
     """It made marts.own, and left marts.hourly as another build had made it."""
     versions = {"marts.hourly": 0, "marts.own": number}
     reached = {"bronze": 7, **{f"marts.{name}": by for name, by in left_out.items()}}
-    record(Location(lake), Build(number, NOW, snapshot_id, 1, versions, reached))
+    MARTS.append(Location(lake), [Build(number, NOW, snapshot_id, 1, versions, reached)])
 
 
 def commit(lake: Path, number: int) -> None:
@@ -92,7 +92,7 @@ def test_files_of_marts_go_once_no_build_that_can_be_asked_has_them(made: Conf) 
         row(made.lake.local, 1)
     DeltaTable(made.lake.local / "ops" / "snapshots").delete("snapshot_id = 0")
     targets.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
-    assert [recorded.build for recorded in builds(made.lake)] == [2]
+    assert [recorded.build for recorded in MARTS.rows(made.lake)] == [2]
     assert [row(made.lake.local, version) for version in (2, 3)] == [[2], [3]]
     assert len([file for file in os.listdir(made.lake.local / "marts" / "hourly") if file.endswith(".parquet")]) == 2
 
@@ -123,7 +123,7 @@ def test_readers_see_the_newest_build_of_the_generation_that_serves_and_before_t
 def test_a_mart_that_a_build_left_out_stays_with_the_snapshot_that_it_was_built_of(made: Conf, query: str, snapshot_id: int) -> None:
     build(made.lake.local, 0, 0, 0)
     own_build(made.lake.local, 1, 1)
-    record(made.lake, Build(2, NOW, 0, 1, {"marts.hourly": 0}))
+    MARTS.append(made.lake, [Build(2, NOW, 0, 1, {"marts.hourly": 0})])
     for number, newest in ((3, 1), (4, 2)):
         own_build(made.lake.local, number, newest, hourly=2)
     snapshot = snapshot_for(made.lake, query)
@@ -154,4 +154,4 @@ def test_a_hundred_builds_are_few_files(made: Conf) -> None:
     for number in range(102):
         build(made.lake.local, number, 1, 1)
     assert len(DeltaTable(made.lake.local / "ops" / "marts").file_uris()) < 10
-    assert [recorded.build for recorded in builds(made.lake)] == list(range(102))
+    assert [recorded.build for recorded in MARTS.rows(made.lake)] == list(range(102))

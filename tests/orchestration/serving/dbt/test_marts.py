@@ -17,7 +17,7 @@ from orchestration.location import Location
 from orchestration.serving.dbt.project import shipped
 from orchestration.serving.dbt.sources import pinned, queries
 from orchestration.storage import registry
-from orchestration.storage.marts import Build, builds
+from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from tests.chaos.plants import Plant
@@ -100,7 +100,7 @@ def second(first: First, spark: SparkSession) -> Second:
 @pytest.fixture
 def at_build(first: First, number: int, request: pytest.FixtureRequest) -> AtBuild:
     registered = request.getfixturevalue("second").devices if number else first.devices
-    build = builds(first.conf.lake)[number]
+    build = MARTS.rows(first.conf.lake)[number]
     snapshot = find_snapshot(first.conf.lake, build.snapshot_id)
     assert snapshot is not None
     return build, snapshot, registered
@@ -108,7 +108,7 @@ def at_build(first: First, number: int, request: pytest.FixtureRequest) -> AtBui
 
 @pytest.mark.slow
 def test_each_build_is_recorded_with_its_snapshot_and_the_second_continues_the_first(first: First, second: Second) -> None:
-    snapshots, (before, after) = all_snapshots(first.conf.lake), builds(first.conf.lake)
+    snapshots, (before, after) = all_snapshots(first.conf.lake), MARTS.rows(first.conf.lake)
     assert (before.snapshot_id, after.snapshot_id) == (snapshots[0].snapshot_id, snapshots[-1].snapshot_id)
     assert snapshots[-1].bronze_batch > snapshots[0].bronze_batch
     assert before.versions.keys() == after.versions.keys()
@@ -202,7 +202,7 @@ def test_every_column_of_every_mart_is_described_and_none_is_described_that_is_n
         for node in [*content.get("models", ()), *content.get("snapshots", ())]:
             assert node["description"].strip(), node["name"]
             described[node["name"]] = {column["name"]: column["description"] for column in node["columns"]}
-    marts = [name.removeprefix("marts.") for name in builds(first.conf.lake)[-1].versions]
+    marts = [name.removeprefix("marts.") for name in MARTS.rows(first.conf.lake)[-1].versions]
     assert {name: sorted(described[name]) for name in marts} == {
         name: sorted(rows(first.conf.lake.local, f"marts.{name}").columns) for name in marts
     }

@@ -9,7 +9,7 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.serving.dbt.project import prepare
-from orchestration.storage.marts import builds
+from orchestration.storage.marts import MARTS
 from tests.chaos.plants import Plant
 from tests.lakes import event, land, run
 from tests.orchestration.serving.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made, rows
@@ -107,10 +107,10 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     run(plant.opened().conf, spark)
     of_part = dbt(plant, "run", "--select", "hot")  # its view of windows and ours are made first
     assert (of_part.code, "readers still see the earlier marts, those of build 0" in of_part.err) == (0, True), of_part.out + of_part.err
-    assert len(builds(Location(plant.lake))) == 1
+    assert len(MARTS.rows(Location(plant.lake))) == 1
     second = dbt(plant, "build")
     assert second.code == 0, second.out + second.err
-    assert builds(Location(plant.lake))[-1].versions.keys() == {"marts.hot", "marts.limits", "marts.hourly"}  # and nothing else of ours
+    assert MARTS.rows(Location(plant.lake))[-1].versions.keys() == {"marts.hot", "marts.limits", "marts.hourly"}  # and nothing else of ours
     assert len(content(plant.lake, "marts.limits")) == 2
     query = "select sum(windows) as n from marts.hot where device_id = 'oven-01'"
     assert Lake(plant.opened().conf, spark).sql(query).toArrow().to_pylist()[0]["n"] > 100
@@ -129,7 +129,7 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     assert dbt(plant, "build").code == 2
     (mine / "sql" / "models" / "stray.sql").write_text("select no_such_column from {{ ref('hot') }}")
     assert dbt(plant, "run", "--select", "stray").code == 1
-    assert len(builds(Location(plant.lake))) == 2
+    assert len(MARTS.rows(Location(plant.lake))) == 2
 
 
 def test_models_of_an_own_project_merge_unless_they_say_otherwise(plant: Plant) -> None:
@@ -160,7 +160,7 @@ def test_rows_with_a_null_in_their_key_are_there_once_after_every_build(plant: P
         daily = {(row.zone, row.readings, row.hottest) for row in rows(plant.lake, "marts.zone_daily").itertuples()}
         assert daily == {("hall-1", 1, 181.0), (None, 2, 183.0)}
         assert [len(rows(plant.lake, f"marts.{name}")) for name in ("zone_daily", "zones", "zone_history")] == [2, 2, 2]
-    first, _, whole, last = builds(Location(plant.lake))
+    first, _, whole, last = MARTS.rows(Location(plant.lake))
     assert ("marts.hourly" in first.versions, last.versions.keys(), last.left_out["marts.hourly"]) == (False, whole.versions.keys(), 2)
 
     (mine / "sql" / "models" / "twice.sql").write_text(TWICE)

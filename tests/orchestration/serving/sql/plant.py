@@ -10,9 +10,9 @@ from deltalake import write_deltalake
 from gold.schema import AGGREGATES, VECTORS
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import version_of
-from orchestration.storage.marts import Build, record
+from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
+from orchestration.storage.snapshots import SNAPSHOTS
 from tests.lakes import conf
 from tests.rows import at
 
@@ -52,7 +52,7 @@ def plant(folder: Path) -> Conf:
     _write(made, "marts.hourly", pa.schema([("device_id", pa.string()), ("n", pa.int64())]), [("oven", 3)])
     _pin(made, 0)
     build = Build(1, minute(61), 0, 1, {"marts.hourly": 0})
-    record(made.lake, build)
+    MARTS.append(made.lake, [build])
     fridge = [("fridge", "temperature", 1, 4.0), ("fridge", "temperature", 6, 5.0), ("oven", "temperature", 15, 30.0)]
     _batch(made, 1, [*fridge, ("press", "vibration", 2, -1.0), ("press", "vibration", 7, 3.0)])
     again = [_window("oven", 0, 20.5, 3, 19.5, 22.0, 1), _window("oven", 10, 30.0, 1, 30.0, 30.0, 0)]
@@ -101,4 +101,4 @@ def _write(made: Conf, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]]
 
 def _pin(made: Conf, number: int) -> None:
     versions = {name: version_of(made.lake / name.replace(".", "/")) for name in PINNED}
-    pin(made.lake, Snapshot(number, minute(60 * (number + 1)), 1, number, versions, {"kitchen": minute(20)}))
+    SNAPSHOTS.append(made.lake, [Snapshot(number, minute(60 * (number + 1)), 1, number, versions, {"kitchen": minute(20)})])

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 from orchestration.utc import to_iso
 
 FOLDER = "outages"
@@ -30,28 +30,28 @@ def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     """None for what could be reached when it was tried last, or was never tried. A damaged file still tells since when."""
     file = _file(lake, kind, name)
     try:
-        return read_atomic(file, "It tells only since when.", Outage)
+        return file.read()
     except TidemarkError as error:
-        return Outage(to_iso(datetime.fromtimestamp(file.local.stat().st_mtime, UTC)), str(error))
+        return Outage(to_iso(datetime.fromtimestamp(file.location.local.stat().st_mtime, UTC)), str(error))
 
 
 def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: datetime) -> Outage:
     """The one that is there goes on, also one that an earlier process has begun. Where the lake cannot be written, the reason says so."""
-    if (known := current_outage(lake, kind, name)) is not None:
-        return known
+    if (outage_before := current_outage(lake, kind, name)) is not None:
+        return outage_before
     outage = Outage(to_iso(now), reason)
     try:
-        write_atomic(_file(lake, kind, name), outage)
+        _file(lake, kind, name).write(outage)
     except OSError as error:  # whatever else writes will come upon it too
         return replace(outage, reason=f"{reason} {error}")
     return outage
 
 
 def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
-    if (known := current_outage(lake, kind, name)) is not None:
-        _file(lake, kind, name).local.unlink()
-    return known
+    if (outage_before := current_outage(lake, kind, name)) is not None:
+        _file(lake, kind, name).remove()
+    return outage_before
 
 
-def _file(lake: Location, kind: Kind, name: str) -> Location:
-    return lake / FOLDER / kind / f"{name}.json"
+def _file(lake: Location, kind: Kind, name: str) -> StateFile[Outage]:
+    return StateFile(lake / FOLDER / kind / f"{name}.json", Outage, "It tells only since when.")

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from orchestration.conf.model import Conf
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 
 FOLDER = "sinks"
 
@@ -45,30 +45,29 @@ class SinkState:
 
 def read_state(conf: Conf, sink: str) -> SinkState:
     """That of a new sink where there is none yet, or where it has another target now; TidemarkError where the file is damaged."""
-    file, target = conf.lake / FOLDER / f"{sink}.json", conf.sinks[sink].target
-    state = read_atomic(file, "Remove it: the sink then sends everything again.", SinkState)
+    state, target = _file(conf.lake, sink).read(), conf.sinks[sink].target
     return state if state and state.target == target else SinkState(target)
 
 
 def write_state(lake: Location, sink: str, state: SinkState) -> None:
-    write_atomic(lake / FOLDER / f"{sink}.json", state)
+    _file(lake, sink).write(state)
 
 
 def request_reset(lake: Location, sink: str, now: datetime) -> None:
     """Ask whoever sends to send everything again."""
-    write_atomic(_reset(lake, sink), {"at": f"{now:%Y%m%dT%H%M%S%f}"})
+    _reset(lake, sink).write({"at": f"{now:%Y%m%dT%H%M%S%f}"})
 
 
 def requested_reset(lake: Location, sink: str) -> str | None:
-    """What tells one request from another; None where there is none."""
-    request = read_atomic(_reset(lake, sink), "Remove it, and ask again with `tidemark sinks reset`.", dict[str, str])
+    """Return the mark of the request, by which it differs from others; None where there is none."""
+    request = _reset(lake, sink).read()
     return request["at"] if request else None
 
 
 def end_reset(lake: Location, sink: str, request: str) -> None:
     """Everything was sent again; a request that came meanwhile stays."""
     if requested_reset(lake, sink) == request:
-        _reset(lake, sink).local.unlink()
+        _reset(lake, sink).remove()
 
 
 def snapshots_of_sinks(conf: Conf) -> set[int]:
@@ -77,5 +76,9 @@ def snapshots_of_sinks(conf: Conf) -> set[int]:
     return {position.snapshot_id for state in states for position in (state.sent, state.sending) if position is not None}
 
 
-def _reset(lake: Location, sink: str) -> Location:
-    return lake / FOLDER / f"{sink}.reset"
+def _file(lake: Location, sink: str) -> StateFile[SinkState]:
+    return StateFile(lake / FOLDER / f"{sink}.json", SinkState, "Remove it: the sink then sends everything again.")
+
+
+def _reset(lake: Location, sink: str) -> StateFile[dict[str, str]]:
+    return StateFile(lake / FOLDER / f"{sink}.reset", dict[str, str], "Remove it, and ask again with `tidemark sinks reset`.")

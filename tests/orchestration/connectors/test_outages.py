@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from orchestration.connectors.outages import FOLDER, Outage, begin_outage, current_outage, end_outage
 from orchestration.location import Location
-from orchestration.storage.outages import FOLDER, Outage, begin_outage, current_outage, end_outage
 from tests.rows import at
 
 NOON = at("2026-01-05T12:00:00")

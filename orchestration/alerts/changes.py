@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 
 from gold.schema import ALERTS
 from gold.silences import covers
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.location import Location
-from orchestration.storage.acknowledgements import acknowledgements
 from orchestration.storage.delta import added, ask, instant, log_of, open_table, python_rows, table_id
 from orchestration.storage.generations import numbered
-from orchestration.storage.silences import silences
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import to_micros
 
@@ -52,18 +51,41 @@ class PinnedAlerts:
         return _in_order(pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
-        """The last change of each entity under each alert, with `begun_at`: when it left normal."""
-        latest = "select alert, entity, max(changed_at) as changed_at from alerts group by alert, entity"
-        begun = "select alert_id, min(changed_at) as since from alerts group by alert_id"
-        query = f"""select alerts.*, begun.since as begun_at from alerts join ({latest}) as latest on latest.alert = alerts.alert
-            and latest.entity = alerts.entity and latest.changed_at = alerts.changed_at join ({begun}) as begun using (alert_id)"""
-        rows = _in_order(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
-        return [*{(row["alert"], row["entity"]): row for row in rows}.values()]
+        """Return the last change of each entity under each alert, with `begun_at`: when it left normal.
+
+        A process reads the whole table once; later, only what versions after that added.
+        """
+        before = _NEWEST.get(self.location)
+        rows = self.since(before.version) if before and before.table_id == self.table_id and before.version <= self.version else None
+        newest = {} if before is None or rows is None else {**before.rows}
+        for row in self._last_rows() if rows is None else rows:
+            key = row["alert"], row["entity"]
+            is_same = key in newest and newest[key]["alert_id"] == row["alert_id"]
+            newest[key] = {"begun_at": newest[key]["begun_at"] if is_same else row["changed_at"], **row}
+        _NEWEST[self.location] = _Newest(self.table_id, self.version, newest)
+        return [*newest.values()]
+
+    def _last_rows(self) -> list[dict[str, Any]]:
+        query = f"""select {", ".join(READ)}, begun_at from (select *, min(changed_at) over (partition by alert_id) as begun_at,
+            max(changed_at) over (partition by alert, entity) as newest_at from alerts) where changed_at = newest_at"""
+        return _in_order(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
 
     def history(self, since: datetime, most: int) -> list[dict[str, Any]]:
         """The newest changes, the latest first."""
         query = f"select * from alerts where changed_at >= {instant(to_micros(since))} order by changed_at desc, entity limit {most}"
         return python_rows(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """The last changes in a version of the table `table_id`, by alert and entity."""
+
+    table_id: str
+    version: int
+    rows: dict[tuple[str, str], dict[str, Any]]
+
+
+_NEWEST: dict[Location, _Newest] = {}
 
 
 def pinned_alerts(lake: Location) -> PinnedAlerts | None:
@@ -77,24 +99,26 @@ def pinned_alerts(lake: Location) -> PinnedAlerts | None:
 
 
 def firing(lake: Location, declared: Collection[str], now: datetime) -> list[dict[str, Any]]:
-    """What is neither normal nor pending under a declared alert, by its last change.
+    """Return the last change of each entity that is neither normal nor pending under a declared alert.
 
     `begun_at`: when it left normal. `seen`: its newest acknowledgement. `silenced_by`: the id of a silence that holds now. None for none.
     """
-    pinned, seen, held = pinned_alerts(lake), acknowledgements(lake), [noted.silence for noted in silences(lake)]
+    pinned, noted = pinned_alerts(lake), silences(lake)
+    rows = [row for row in (pinned.newest() if pinned else ()) if row["state"] not in {"normal", "pending"} and row["alert"] in declared]
+    ids = [row["alert_id"] for row in rows]
+    seen = ACKNOWLEDGEMENTS.last_of_each(lake, "alert_id", [("alert_id", "in", ids)]) if ids else {}
     return [
         row
         | {
             "seen": seen.get(row["alert_id"]),
-            "silenced_by": next((of.silence_id for of in held if covers(of, row["alert"], row["entity"], now)), None),
+            "silenced_by": next((silence.silence_id for silence in noted if covers(silence, row["alert"], row["entity"], now)), None),
         }
-        for row in (pinned.newest() if pinned else ())
-        if row["state"] not in {"normal", "pending"} and row["alert"] in declared
+        for row in rows
     ]
 
 
 def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    """By time; of an entity at one instant each change from the state that the one before leads to, however files were put together."""
+    """Sort by time; changes of an entity at one instant follow each other from state to state, however files were put together."""
     key = itemgetter("changed_at", "alert", "entity")
     return [row for _, at_once in groupby(sorted(python_rows(rows), key=key), key) for row in _chained([*at_once])]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 
 FILE = "fields.json"
 
@@ -37,15 +37,12 @@ class Watched:
     sources: dict[str, WatchedSource] = field(default_factory=dict)
 
 
-def watched_fields(lake: Location) -> Watched:
-    """Nothing where no run has looked yet."""
-    return read_atomic(lake / FILE, "Remove it: it only says which fields came last.", Watched) or Watched()
-
-
-def keep_watched_fields(lake: Location, watched: Watched) -> None:
-    write_atomic(lake / FILE, watched)
+def watched_fields(lake: Location) -> StateFile[Watched]:
+    """The file, which is not there where no run has looked yet."""
+    return StateFile(lake / FILE, Watched, "Remove it: it only says which fields came last.")
 
 
 def missing_fields(lake: Location) -> list[str]:
     """A sentence for each declared field that no longer comes."""
-    return [metric.told for source in watched_fields(lake).sources.values() for metric in source.metrics.values() if metric.told]
+    watched = watched_fields(lake).read() or Watched()
+    return [metric.told for source in watched.sources.values() for metric in source.metrics.values() if metric.told]

@@ -1,4 +1,4 @@
-"""What runs have told, a JSON line each, by day in UTC: `history/2026-01-05.jsonl` in the lake. The last eight days are kept."""
+"""Facts that runs have told, a JSON line each, by day in UTC: `history/2026-01-05.jsonl` in the lake. The last eight days are kept."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ TAIL_BYTES = 65_536
 
 
 def note(lake: Location, facts: Mapping[str, Any]) -> None:
-    """By the process that writes the lake; without a word where the disk is full: a run does not end for it."""
+    """Note facts, in the process that writes the lake; without a word where the disk is full: a run does not end for it."""
     now = datetime.now(UTC)
     file = (lake / FOLDER / f"{now:%Y-%m-%d}{SUFFIX}").local
     with suppress(OSError):
@@ -57,5 +57,5 @@ def _tail(file: Path) -> list[str]:
 
 
 def _files(lake: Location) -> list[Path]:
-    """Of all days, the oldest first; none where no run has told anything."""
+    """Return the files of all days, the oldest first; none where no run has told anything."""
     return sorted((lake / FOLDER).local.glob(f"*{SUFFIX}"))

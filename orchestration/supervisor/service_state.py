@@ -1,4 +1,4 @@
-"""What `tidemark up` runs, for other commands and the next `up`: `up/state.json` in the lake. Streams touch `up/heartbeat`.
+"""The state of what `tidemark up` runs, for other commands and the next `up`: `up/state.json` in the lake. Streams touch `up/heartbeat`.
 
 `up/reserve` keeps room for the state: what runs is asked for when the disk is full, too.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.lease import is_held
+from orchestration.storage.state_file import StateFile
 
 FOLDER = "up"
 RESERVE_BYTES = 1024 * 1024
@@ -22,7 +22,7 @@ State: TypeAlias = Literal["running", "hangs", "waiting", "stopped"]
 
 @dataclass(frozen=True)
 class PartState:
-    """Of one process. `waiting`: to be started again; `stopped`: until conf changes, or `up` starts again.
+    """The state of one process. `waiting`: to be started again; `stopped`: until conf changes, or `up` starts again.
 
     `pid`: that of the process, and of the session of all that it starts; None while there is none. `started`: when that process began, in
     seconds since 1970 as the kernel has it. `since`: of the state, ISO 8601 in UTC. `restarts`: since `up` began. `reason`: of the state,
@@ -40,20 +40,20 @@ class PartState:
 
 @dataclass(frozen=True)
 class ServiceState:
-    """Of one `tidemark up`: its process, and its parts in the order in which they start."""
+    """The state of one `tidemark up`: its process, and its parts in the order in which they start."""
 
     pid: int
     parts: list[PartState]
 
 
 def folder_of(lake: Location) -> Location:
-    """Of the lock, the state and the journal of `up`."""
+    """Return the folder of the lock, the state and the journal of `up`."""
     return lake / FOLDER
 
 
 def read_service(lake: Location) -> ServiceState | None:
-    """As it was written last, also by an `up` that is gone; None where none ever ran."""
-    return read_atomic(_file(lake), "Remove it: it tells only which processes `tidemark up` has started.", ServiceState)
+    """Read the state as it was written last, also by an `up` that is gone; None where none ever ran."""
+    return _file(lake).read()
 
 
 def parts_of(lake: Location) -> list[dict[str, Any]]:
@@ -65,12 +65,12 @@ def parts_of(lake: Location) -> list[dict[str, Any]]:
 def write_service(lake: Location, state: ServiceState) -> None:
     """On a full disk in the room of the reserve, which is gone then."""
     try:
-        write_atomic(_file(lake), state)
+        _file(lake).write(state)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
         _reserve(lake).unlink(missing_ok=True)
-        write_atomic(_file(lake), state)
+        _file(lake).write(state)
 
 
 def keep_reserve(lake: Location) -> None:
@@ -100,8 +100,9 @@ def last_beat(lake: Location) -> float | None:
         return None
 
 
-def _file(lake: Location) -> Location:
-    return folder_of(lake) / "state.json"
+def _file(lake: Location) -> StateFile[ServiceState]:
+    way_out = "Remove it: it tells only which processes `tidemark up` has started."
+    return StateFile(folder_of(lake) / "state.json", ServiceState, way_out)
 
 
 def _reserve(lake: Location) -> Path:

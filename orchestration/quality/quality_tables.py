@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
-from deltalake import Schema
 
 from orchestration.location import Location
-from orchestration.storage.commit import append_rows, compact_many, create
-from orchestration.storage.delta import Filters, is_table, open_table, path_of, table_of
+from orchestration.storage.commit import append_rows, compact_many, create, widen
+from orchestration.storage.delta import Filters, is_table, path_of, table_of
 from orchestration.storage.lease import Lease, sole_writer
 
 
@@ -30,11 +29,9 @@ def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | Non
 
 
 def append(lake: Location, table: str, rows: pa.Table, settings: Mapping[str, str] | None = None) -> None:
-    """Append, or create the table with `settings`. New columns are added; a column keeps its first comment."""
+    """Append, or create the table with `settings`. New columns are added."""
     path = path_of(lake, table)
     create(path, rows.schema, settings)
-    known = {field.name for field in open_table(path).schema().fields}
-    if new := [field for field in Schema.from_arrow(rows.schema).fields if field.name not in known]:
-        open_table(path).alter.add_columns(new)
+    widen(path, rows.schema)
     append_rows(path, rows)
     compact_many(path)

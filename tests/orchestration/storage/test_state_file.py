@@ -8,30 +8,30 @@ import pytest
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.state_file import StateFile
 
 VALUES = [{}, {"b": 1.5, "a": {"é": None, "n": [1, "x"]}}]
 
 
 @pytest.mark.parametrize("value", VALUES)
 def test_what_was_written_is_read_and_any_byte_that_is_another_is_noticed(value: dict[str, object], tmp_path: Path) -> None:
-    file = Location(tmp_path) / "it.json"
-    write_atomic(file, value)
-    assert read_atomic(file, "", dict) == value
-    whole = file.local.read_bytes()
+    file = StateFile(Location(tmp_path) / "it.json", dict, "Remove it.")
+    file.write(value)
+    assert file.read() == value
+    whole = file.location.local.read_bytes()
     for damaged in (
         b"",
         whole[:-1],
         whole[: len(whole) // 2],
         *(whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in range(len(whole))),
     ):
-        file.local.write_bytes(damaged)
-        with pytest.raises(TidemarkError, match="is not as it was written"):
-            read_atomic(file, "", dict)
+        file.location.local.write_bytes(damaged)
+        with pytest.raises(TidemarkError, match=r"it\.json is not as it was written\.\n  Remove it\."):
+            file.read()
 
 
 @pytest.mark.parametrize("value", VALUES)
 def test_files_of_lakes_that_were_made_before_are_read(value: dict[str, object], tmp_path: Path) -> None:
     digest = hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
     (tmp_path / "it.json").write_text(json.dumps({**value, "sha256": digest}))
-    assert read_atomic(Location(tmp_path) / "it.json", "", dict) == value
+    assert StateFile(Location(tmp_path) / "it.json", dict, "").read() == value

@@ -1,4 +1,4 @@
-"""What the table of a sink has at a snapshot beyond what it had at an earlier one, without Spark.
+"""Rows that the table of a sink has at a snapshot beyond what it had at an earlier one, without Spark.
 
 Rows are told apart by their lineage, not by the files that brought them: compaction changes no answer. Silver grows by `bronze_batch`, and
 what a retry re-admits has a higher `retry`. Gold grows by `gold_batch`; an amendment carries the newest one, which may be sent already, so
@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from gold.schema import FLOW_KINDS
 from orchestration.conf.model import Conf
+from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, max_in_log, open_table, table_id
 from orchestration.storage.generations import numbered
 from orchestration.storage.marts import made, newest
-from orchestration.storage.sink_states import SinkPosition
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import is_kept
 from orchestration.storage.tables import LakeStore
@@ -31,7 +31,7 @@ KEYS = {
     "gold.measures": FLOW_KINDS["measures"][1],
     "gold.alerts": ("alert", "entity", "changed_at", "state", "previous_state"),
 }
-"""Of the rows of one flow, and of alerts. No flow of pairs: either side may be absent."""
+"""Keys of the rows of one flow, and of alerts. No flow of pairs: either side may be absent."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PinnedTable:
 
     @property
     def has_no_mark(self) -> bool:
-        """Of a flow or of alerts: no number of its rows grows."""
+        """Whether it is of a flow or of alerts: no number of its rows grows."""
         return self.key in KEYS.values()
 
     def is_replaced_since(self, after: SinkPosition | None) -> bool:
@@ -125,8 +125,8 @@ def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | Non
 
 
 def _pinned_mart(lake: Location, name: str) -> PinnedTable | None:
-    known = made(lake, name)
-    build = newest(lake, known) if known else None
+    builds = made(lake, name)
+    build = newest(lake, builds) if builds else None
     if build is None or name not in build.versions:
         return None
     part = Part(lake / name.replace(".", "/", 1), build.versions[name])

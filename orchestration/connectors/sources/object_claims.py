@@ -58,7 +58,7 @@ class ObjectClaim(NamedTuple):
 
 
 class ObjectClaims:
-    """Of one source, on a list that only this process writes."""
+    """The claims of one source, on a list that only this process writes."""
 
     def __init__(self, lake: Location, source: str) -> None:
         self._folder = claims_folder(lake, source).local

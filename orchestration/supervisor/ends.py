@@ -1,4 +1,4 @@
-"""Where sources ended when a run last looked: `ends/<source>.json` in the lake, for who counts what waits and asks no source."""
+"""The ends of sources when a run last looked: `ends/<source>.json` in the lake, for who counts what waits and asks no source."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def note_ends(lake: Location, source: str, ends: Mapping[str, int]) -> None:
 
 
 def noted_ends(lake: Location, source: str) -> Mapping[str, int]:
-    """By place, as the source names it; empty where none are noted."""
+    """Return the ends by position, as the source names it; empty where none are noted."""
     try:
         ends: dict[str, int] = json.loads((lake / FOLDER / f"{source}.json").local.read_text())
     except (OSError, ValueError):

@@ -1,0 +1,108 @@
+"""Small records in files: a crash leaves a file whole, and a file that is not as it was written is refused by name, with the way out."""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from orchestration.errors import TidemarkError
+from orchestration.location import Location
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SEPARATOR, MARK = b", ", b'"sha256": "'
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StateFile(Generic[T]):
+    """One value of `kind`, a dataclass or a dict, as JSON that ends in its digest. `way_out`: what to do where the file is damaged."""
+
+    location: Location
+    kind: type[T]
+    way_out: str
+
+    def read(self) -> T | None:
+        """Return the value that was written; None where there is no file. A damaged one is a TidemarkError that ends in the way out."""
+        try:
+            before, _, end = self.location.local.read_bytes().rpartition(MARK)
+        except FileNotFoundError:
+            return None
+        content, digest = before.removesuffix(SEPARATOR) + b"}", end.removesuffix(b'"}')
+        if digest != _digest(content).encode() and digest != _digest_of_sorted(content):
+            raise _damaged(self.location, self.way_out)
+        return msgspec.convert(msgspec.json.decode(content), self.kind)
+
+    def write(self, value: T | msgspec.Raw) -> None:
+        """Write the value, whole or not at all: the name appears when the bytes are on the disk. `Raw`: it is JSON already.
+
+        The digest is of the bytes before it, so that other threads wait for no second encoding: that of fast alerts is large.
+        """
+        content = msgspec.json.encode(value)
+        parts = (content[:-1], b"" if content == b"{}" else SEPARATOR, MARK, _digest(content).encode(), b'"}')
+        _replace(self.location, b"".join(parts))
+
+    def remove(self) -> None:
+        """Remove the file, which is there."""
+        self.location.local.unlink()
+
+
+def write_rows(location: Location, rows: "pa.Table") -> str:
+    """Write rows as a file of Arrow, whole or not at all; returns its digest, which its owner keeps."""
+    import pyarrow as pa  # many a command that reads a state has no need of it
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    content = sink.getvalue().to_pybytes()
+    _replace(location, content)
+    return _digest(content)
+
+
+def read_rows(location: Location, digest: str, way_out: str) -> "pa.Table":
+    """Read such a file; TidemarkError, which ends in the way out, where it is gone or is not as it was written."""
+    import pyarrow as pa
+
+    content = location.local.read_bytes() if location.exists() else b""
+    if _digest(content) != digest:
+        raise _damaged(location, way_out)
+    return pa.ipc.open_file(pa.py_buffer(content)).read_all()
+
+
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(location: Location, content: bytes) -> None:
+    file = location.local
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".draft")
+    draft.write_bytes(content)
+    sync(draft)
+    draft.replace(file)
+
+
+def _damaged(location: Location, way_out: str) -> TidemarkError:
+    return TidemarkError(f"{location} is not as it was written.\n  {way_out}")
+
+
+def _digest_of_sorted(content: bytes) -> bytes | None:
+    """Return the digest that lakes have which were made before the digest was of the bytes."""
+    try:
+        return _digest(json.dumps(json.loads(content), sort_keys=True).encode()).encode()
+    except ValueError:
+        return None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
