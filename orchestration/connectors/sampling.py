@@ -6,7 +6,6 @@ Of pushed events those in the spool are read; of MQTT those that come meanwhile,
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +36,9 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
         case KafkaSettings():
             from orchestration.connectors.sources.kafka import Kafka
 
-            pieces = _of_offsets(Kafka(name, replace(source.transport, starting="earliest"), most))
+            # Not by `replace`, which would set what was left out, to what nobody may write.
+            written = {setting: value for setting, value in vars(source.transport).items() if value}
+            pieces = _of_offsets(Kafka(name, KafkaSettings(**written | {"starting": "earliest"}), most))
         case DeltaSettings():
             from orchestration.connectors.sources.delta import Delta
 
