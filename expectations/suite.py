@@ -42,7 +42,8 @@ class Expectation:
 class Suite:
     """`table`: a name, or a pattern with `*` for the tables of all device groups.
 
-    `columns`: SQL by name, computed before the expectations. `sample`: columns to show of a row that fails.
+    `columns`: by name, computed before the expectations, in the language of conditions. `columns_in_sql`: computed behind them, in DuckDB's
+    SQL, from more than one row or from lists. `sample`: columns to show of a row that fails.
     `together_with`: tables whose rows are evaluated together with those of `table`; a column that one of them lacks is null there.
     """
 
@@ -50,6 +51,7 @@ class Suite:
     table: str
     expectations: tuple[Expectation, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
+    columns_in_sql: Mapping[str, str] = field(default_factory=dict)
     sample: tuple[str, ...] = ()
     together_with: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ from gold.alert_spec import Alert
 from gold.alerts import FIRING, NEVER, NORMAL, State, judge
 from gold.instants import EPOCH, SECOND, to_micros
 from gold.schema import SAMPLES
-from gold.signals import SETTINGS, of_signal, verdict
+from gold.signals import of_signal, verdict
 from silver.config import SilverConfig
 from silver.enrich import Enrichment
 from silver.judging import PLAIN_INSTANT, ChangingTable, conditions, retyped
@@ -46,7 +46,6 @@ class FastAlerts:
         self._enrichment = Enrichment(config.metrics, config.policy)
         self._rows = ChangingTable(retyped(self._enrichment.empty(), INSTANT, PLAIN_INSTANT))
         self._store = duckdb.connect(config={"threads": 1})
-        self._store.execute(SETTINGS)
         self._store.register("measurement", self._rows)
         # Null for what is no sample of the alert.
         verdicts = [f"case when {of_signal(alert.signal)} then coalesce({verdict(alert)}::int, {NEITHER}) end" for alert in self.alerts]

@@ -1,16 +1,17 @@
 """Signals of alerts: rows of silver, gold or the ledger become samples with a verdict, in SQL of DuckDB.
 
 A sample is one row of one entity at one instant. Its verdict is true where `when` is true, false where `recover_when` is true (or `when` is
-false, if there is none), and null elsewhere, also where a predicate cannot be computed.
+false, if there is none), and null elsewhere.
 
 Samples come in slices of time. What a slice needs of those before it is `carried`, a small table with a row for each entity: its newest
 value, or what its open interval has counted so far.
 """
 
-import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from expectations.condition import condition
+from expectations.rule import Kind
 from gold.alert_spec import Alert, Signal
 from gold.instants import SECOND, to_micros
 
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
 
 FATES = ("quarantined", "late", "duplicates", "conflicts")
 OF_ACCOUNT = ("events", "readings", *FATES)
-OF_PREVIOUS = {"value": "double", "previous": "double", "change": "double"}
-OF_READING = {"seconds": "double", "rate": "double", "unit": "varchar", "zone": "varchar", "attributes": "map(varchar, varchar)"}
-OF_WINDOW = {"count": "bigint", "min": "double", "max": "double", "sum": "double", "latest": "double"}
-FIELDS = {
+WINDOW = ("count", "min", "max", "sum", "latest")
+OF_PREVIOUS = dict.fromkeys(("value", "previous", "change"), Kind.NUMBER)
+OF_READING = dict.fromkeys(("seconds", "rate"), Kind.NUMBER) | dict.fromkeys(("unit", "zone"), Kind.TEXT) | {"attributes": Kind.ATTRIBUTES}
+FIELDS: dict[str, dict[str, Kind]] = {
     "reading": OF_PREVIOUS | OF_READING,
-    "window": OF_PREVIOUS | OF_WINDOW,
-    "vector": {"missing": "varchar[]", "filled": "varchar[]", "missing_share": "double"},
-    "count": {"readings": "bigint"},
-    "account": dict.fromkeys(OF_ACCOUNT, "bigint") | {f"{fate}_share": "double" for fate in FATES},
+    "window": OF_PREVIOUS | dict.fromkeys(WINDOW, Kind.NUMBER),
+    "vector": {"missing": Kind.TEXTS, "filled": Kind.TEXTS, "missing_share": Kind.NUMBER},
+    "count": {"readings": Kind.NUMBER},
+    "account": dict.fromkeys((*OF_ACCOUNT, *(f"{fate}_share" for fate in FATES)), Kind.NUMBER),
 }
 FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone")}
 """Fields that conditions of fast alerts may name."""
@@ -42,12 +43,6 @@ OF_BATCHES = """(
 )"""
 """When each bronze batch began, from `since` on (microseconds since 1970); where a later number did not begin later, right behind the one
 before: so each is in one slice."""
-SETTINGS = (
-    "set TimeZone = 'UTC'; set ieee_floating_point_ops = false; set error_on_division_by_zero = false; "  # a division by zero is null
-    "set disabled_optimizers = 'common_subexpressions'"  # DuckDB 2.0 moves what two TRYs share before both, where its errors are not caught
-)
-NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)"|(\w+)""")
-"""The name of a column; a text comes first, as it may hold such a name."""
 LINEAGE = ("ingested_at", "bronze_batch", "bronze_row", "part", "window_start", "window_end")
 SAMPLE = (
     'struct(entity varchar, "at" timestamptz, ingested_at timestamptz, bronze_batch bigint, bronze_row bigint, part integer, '
@@ -71,9 +66,9 @@ select {sample} as "@", {counts} from ends left join raw on raw.entity = ends.en
 OPEN = """select entity, make_timestamptz({open}) as "at", {counts} from raw group by entity"""
 
 
-def fields(signal: Signal) -> dict[str, str]:
-    """Return the fields that predicates may name, with their types in DuckDB."""
-    return dict.fromkeys(signal.features, "double") | FIELDS[signal.kind]
+def fields(signal: Signal) -> dict[str, Kind]:
+    """Return the fields that conditions may name."""
+    return dict.fromkeys(signal.features, Kind.NUMBER) | FIELDS[signal.kind]
 
 
 def samples(
@@ -81,9 +76,9 @@ def samples(
 ) -> "tuple[pa.Table, pa.Table | None]":
     """Samples of [since, until) in order of time, and what the next slice carries. `rows`: a table, or a query in brackets; see ROWS.
 
-    Columns: entity, at, lineage, value, verdict, as gold.schema.SAMPLES has them. `carried` None: nothing came before. Sets SETTINGS.
+    Columns: entity, at, lineage, value, verdict, as gold.schema.SAMPLES has them. `carried` None: nothing came before.
     """
-    store.execute(SETTINGS)
+    store.execute("set TimeZone = 'UTC'")
     if carried is not None:
         store.register("carried", carried)
     before = (
@@ -102,8 +97,10 @@ def samples(
 
 def verdict(alert: Alert) -> str:
     """SQL of the verdict, over the fields of the signal."""
-    recovers = f"({alert.recover_when}\n)" if alert.recover_when else f"not ({alert.when}\n)"
-    return f"case when try({alert.when}\n) then true when try({recovers}) then false end"
+    named = fields(alert.signal)
+    over = condition(alert.when, named).sql
+    recovers = condition(alert.recover_when, named).sql if alert.recover_when else f"not {over}"
+    return f"case when {over} then true when {recovers} then false end"
 
 
 def of_signal(signal: Signal) -> str:
@@ -113,10 +110,9 @@ def of_signal(signal: Signal) -> str:
 
 def shown(alert: Alert) -> str:
     """The field that is the value of a sample: of vector and account the first number that `when` names, else value or readings."""
-    numbers = {name.lower(): name for name, kind in fields(alert.signal).items() if kind in ("double", "bigint")}
-    named = [((match[1] or "").replace('""', '"') or match[2] or "").lower() for match in NAME.finditer(alert.when)]
-    first, *_ = [*(numbers[name] for name in named if name in numbers and alert.signal.kind in ("vector", "account")), *numbers.values()]
-    return first
+    named = fields(alert.signal)
+    asked = condition(alert.when, named).columns if alert.signal.kind in ("vector", "account") else ()
+    return next(name for name in (*asked, *named) if named[name] is Kind.NUMBER)
 
 
 def _queries(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
@@ -131,7 +127,7 @@ def _queries(signal: Signal, rows: str, before: str, since: datetime, until: dat
             of_metric = f"device_group = {_literal(signal.group)} and metric = {_literal(signal.metric)} and revision = 0"
             sample = _sample("device_id", "window_end", LINEAGE[4:])
             where = f"{bounds.format(time='window_end')} and {of_metric}"
-            raw = f'select {sample} as "@", value, {", ".join(OF_WINDOW)} from {rows} where {where}'
+            raw = f'select {sample} as "@", value, {", ".join(WINDOW)} from {rows} where {where}'
         case "vector":
             return _of_vectors(signal, rows, bounds.format(time="window_end")), "from raw", ""
         case _:

@@ -1,7 +1,7 @@
 """Measurements of events, judged by every rule: with what catalogue, registry and references know of them. Pure, of Arrow and DuckDB.
 
 The one way from payloads to readings: workers of a stream or a replay ask it, and so do the account, a retry and a preview. A rule that is
-null for a measurement, or cannot be computed of it, is broken.
+null for a measurement is broken.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,9 +31,7 @@ WITH_REFERRED = """
 
 def conditions(config: SilverConfig) -> dict[str, str]:
     """Every rule by its name, in SQL of DuckDB: true or false of each measurement. Workers get it, and need no parser."""
-    from expectations.translation import to_duckdb  # takes a while
-
-    return {rule.name: f"coalesce(try({to_duckdb(rule.holds)}), false)" for rule in rules_of(config.policy, config.rules)}
+    return {rule.name: f"coalesce({rule.holds}, false)" for rule in rules_of(config.policy, config.rules)}
 
 
 def judged(events: pa.Table, reference_data: ReferenceData, config: SilverConfig) -> Iterator[pa.Table]:

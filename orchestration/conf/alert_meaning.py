@@ -1,12 +1,11 @@
-"""What alerts.yml means: references to metrics and groups, settings that exclude each other, and conditions that DuckDB can compute."""
+"""What alerts.yml means: references to metrics and groups, settings that exclude each other, and conditions over a signal."""
 
-import re
 from collections.abc import Iterator, Mapping
 from string import Formatter
 
-import duckdb
-
+from expectations.condition import condition
 from expectations.settings import Step
+from expectations.terms import ConditionError
 from expectations.wording import hint, quoted
 from gold.alert_spec import SUMMARY_NAMES
 from gold.signals import FAST_FIELDS, fields
@@ -19,12 +18,8 @@ from orchestration.conf.structure import Finding
 
 Path = tuple[Step, ...]
 Groups = Mapping[str, GroupSettings]
-UNKNOWN = re.compile(r'does not contain column "(.+)" referenced')
-CALLED = re.compile(r"\b(\w+)\s*\(|\b(current_\w+)")
 ORDERED = ("for_seconds", "keep_firing_seconds", "escalate", "flapping", "group_by", "inhibited_by", "max_per_hour")
 """Settings that a fast alert does not have."""
-UNSTEADY = "select function_name from duckdb_functions() where function_type in ('scalar', 'macro') and stability <> 'CONSISTENT'"
-"""Functions that say something else each time, such as now() and random()."""
 
 
 def check_alerts(alerts: Mapping[str, AlertSettings], groups: Groups, declared: Declared) -> Iterator[Finding]:
@@ -90,25 +85,9 @@ def _check_fast(path: Path, alert: AlertSettings) -> Iterator[Finding]:
 def _check_conditions(path: Path, alert: AlertSettings, groups: Groups) -> Iterator[Finding]:
     features = {name: group.vector.features or group.metrics for name, group in groups.items() if group.vector}
     of_signal = FAST_FIELDS if alert.fast and alert.reading else fields(signal_of(alert, features))
-    with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as store:
-        unsteady = {name for (name,) in store.execute(UNSTEADY).fetchall()}
-        for key, condition in (("when", alert.when), ("recover_when", alert.recover_when)):
-            if condition and (problem := _problem(condition, of_signal, unsteady, store)):
-                yield Finding.of((*path, key), problem)
-
-
-def _problem(condition: str, of_signal: Mapping[str, str], unsteady: set[str], store: duckdb.DuckDBPyConnection) -> str | None:
-    """A CHECK constraint may ask for the fields of one row and for nothing else: no subquery, aggregate or window."""
-    called = [function for match in CALLED.finditer(condition.lower()) for function in match.groups() if function in unsteady]
-    if called:
-        return f"calls {called[0]}, which says something else each time; ask for fields of the sample alone"
-    columns = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in of_signal.items())
-    try:
-        store.execute(f"create or replace temp table sample ({columns}, check (\n{condition}\n))")
-        kind = store.execute(f"describe select (\n{condition}\n) from sample").fetchall()[0][1].lower()
-    except duckdb.Error as error:
-        reason = str(error).splitlines()[0].partition(": ")[2]
-        if unknown := UNKNOWN.search(reason):
-            return f"asks for {quoted(unknown[1])}, which is not there; {hint(unknown[1], of_signal, 'it has ' + ', '.join(of_signal))}"
-        return f"cannot be computed ({reason}); write a condition over {', '.join(of_signal)}"
-    return None if kind == "boolean" else f"is neither true nor false, but {kind}; compare it, for example value > 280"
+    for key, text in (("when", alert.when), ("recover_when", alert.recover_when)):
+        try:
+            if text:
+                condition(text, of_signal)
+        except ConditionError as error:
+            yield Finding.of((*path, key), str(error))

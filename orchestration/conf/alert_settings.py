@@ -99,7 +99,8 @@ class AlertSettings(Setting):
     one_of: ClassVar[tuple[str, ...]] = ("reading", "window", "vector", "count", "account")
 
     when: Predicate = Field(examples=["value > 280", "abs(rate) > 2"])
-    """SQL condition (DuckDB's) over the fields of the signal; where it is true, the alert begins. Null is neither true nor over."""
+    """Condition over the fields of the signal; expectations/README.md has the language. The alert begins where it is true; null is neither
+    true nor over."""
     reading: OrAbsent[MetricName] = None
     """Each reading of a metric. Fields: value, previous, seconds (since the previous one), change, rate (change / seconds), unit, zone,
     attributes."""

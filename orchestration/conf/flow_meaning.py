@@ -1,14 +1,16 @@
-"""Check flows.yml: names that SQL can tell apart, and predicates that can be computed."""
+"""Check flows.yml: names that SQL can tell apart, and conditions over a reading."""
 
 from collections.abc import Iterator, Mapping
 
+from expectations.condition import condition
 from expectations.settings import Step
+from expectations.terms import ConditionError
 from expectations.wording import quoted
 from gold.flow_spec import FlowSpec
 from gold.schema import FLOW_KINDS, KINDS
 from orchestration.conf.names import Declared
-from orchestration.conf.rule_meaning import problems_of_predicates
 from orchestration.conf.structure import Finding
+from silver.rules import READING
 
 Path = tuple[Step, ...]
 
@@ -18,10 +20,12 @@ def check_flows(flows: Mapping[str, FlowSpec], declared: Declared) -> Iterator[F
     for name in flows:
         if name in taken or name.endswith("_history"):
             yield Finding(("flows", name), f"{quoted(name)} is, or may be, the name of another table of gold; choose another")
-    predicates = [predicate for name, flow in flows.items() for predicate in _predicates(("flows", name), flow)]
-    for (path, _), problem in zip(predicates, problems_of_predicates([predicate for _, predicate in predicates]), strict=True):
-        if problem:
-            yield Finding.of(path, problem)
+    for name, flow in flows.items():
+        for path, text in _predicates(("flows", name), flow):
+            try:
+                condition(text, READING)
+            except ConditionError as error:
+                yield Finding.of(path, str(error))
 
 
 def _predicates(path: Path, flow: FlowSpec) -> Iterator[tuple[Path, str]]:

@@ -155,8 +155,8 @@ class RuleSettings(Setting):
     """One rule."""
 
     holds: Predicate = Field(examples=["value >= 0", "metric <> 'temperature' or value <> 85"])
-    """SQL predicate over a reading (device_id, metric, value, unit, event_time, zone, groups, source, ingested_at), true for a good one.
-    Null counts as broken, and so does what cannot be computed for a reading."""
+    """Condition over a reading (device_id, metric, value, unit, event_time, zone, groups, attributes, source, ingested_at), true for a good
+    one; expectations/README.md has the language. What cannot be computed for a reading is null, and null counts as broken."""
 
 
 @dataclass(frozen=True)

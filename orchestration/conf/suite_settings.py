@@ -13,8 +13,8 @@ TableName = Annotated[PlainText, Field(description="A table.", examples=["silver
 ColumnName = Annotated[PlainText, Field(description="A column of the table.", examples=["device_id"])]
 Expression = Annotated[
     str,
-    of_pattern(r"\S", "write an expression of Spark's SQL", 10_000, 1),
-    Field(description="An expression of Spark's SQL.", examples=["case when metric = 'temperature' then value end"]),
+    of_pattern(r"\S", "write an expression", 10_000, 1),
+    Field(description="An expression.", examples=["case when metric = 'temperature' then value end"]),
 ]
 ExpectationType = Annotated[str, of_pattern(None, "write a kind of expectation", None, 1)]
 Sentence = Annotated[str, of_pattern(r"\S", "write a sentence", 1000, 1)]
@@ -55,5 +55,9 @@ class SuiteFile(Setting):
     columns: dict[Identifier, Expression] = Field(
         default_factory=dict, examples=[{"temperature": "case when metric = 'temperature' then value end"}]
     )
-    """Columns computed before anything is expected, in this order, each an expression of Spark's SQL; null where an expectation has nothing
-    to check."""
+    """Columns computed before anything is expected, in this order, each in the language of conditions (expectations/README.md); null where
+    an expectation has nothing to check."""
+    columns_in_sql: dict[Identifier, Expression] = Field(
+        default_factory=dict, examples=[{"mean_of_device": "avg(value) over (partition by device_id)"}]
+    )
+    """Columns computed behind those, each an expression of DuckDB's SQL: for what compares rows, or takes lists apart. No subquery."""

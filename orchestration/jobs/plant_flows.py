@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 
 from bronze.schema import INSTANT
-from expectations.translation import to_duckdb, without_failures
+from expectations.condition import condition
 from gold.flow_spec import FlowSpec
 from gold.flows import nothing_carried, readings_of, step
 from gold.slices import READING, Slice, Stepped
@@ -19,6 +19,7 @@ from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Follower, Prefix
 from orchestration.storage.flow_positions import Reach
 from silver.judging import PLAIN_INSTANT, retyped
+from silver.rules import READING as COLUMNS
 
 NAME = slices.NAME
 
@@ -96,8 +97,7 @@ class PlantFlow:
     def _with_predicates(self, readings: pa.Table) -> pa.Table:
         if not self.spec.predicates:
             return readings.select(READING.names)
-        sql = (to_duckdb(without_failures(predicate)) for predicate in self.spec.predicates)
-        met = ", ".join(f"({holds}) as fits_{at}" for at, holds in enumerate(sql))
+        met = ", ".join(f"{condition(text, COLUMNS).sql} as fits_{at}" for at, text in enumerate(self.spec.predicates))
         with duckdb.connect(config={"threads": 1}) as connection:
             connection.register("reading", retyped(readings, INSTANT, PLAIN_INSTANT))
             found = connection.sql(f"select {', '.join(READING.names)}, {met} from reading").to_arrow_table()

@@ -11,7 +11,9 @@ from orchestration.quality.validation import great_expectations
 
 BY_REGEX = "use expect_column_values_to_match_regex"
 BY_COLUMN = "compute in `columns` what must be true, and expect it to be in the set [true]"
-IN_ORDER = "a table has no order; compute in `columns` the difference to lag(..) over (order by ..), and expect it to be between bounds"
+IN_ORDER = (
+    "a table has no order; compute in `columns_in_sql` the difference to lag(..) over (order by ..), and expect it to be between bounds"
+)
 BY_DECLARATION = "the declared columns decide types; leave it out"
 REFUSED = {
     "expect_column_values_to_be_in_type_list": BY_DECLARATION,

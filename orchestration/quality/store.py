@@ -1,6 +1,6 @@
 """Delta tables as views of a DuckDB store: at one version, or only the rows added after a version. Times are in UTC.
 
-A suite has a view of its rows too. Suites use Spark's SQL, which is translated to DuckDB's.
+A suite has a view of its rows too, with the columns that it computes.
 """
 
 import json
@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import duckdb
 import pyarrow as pa
 
+from expectations.condition import expression
+from expectations.rule import Kind
 from expectations.suite import Suite
-from expectations.translation import to_duckdb
 from gold.spec import Group
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
@@ -104,16 +105,29 @@ def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
 def create_suite_view(store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str]) -> str:
     """A view of the rows of all `views` as one, with the columns that the suite computes; its name.
 
-    Raises ValueError for a column that cannot be translated, duckdb.Error for one that names an unknown column.
+    Raises ConditionError for a column that is no expression of the language, duckdb.Error for one in SQL that DuckDB refuses.
     """
     together = " union all by name ".join(f'from "{view}"' for view in views)
+    kinds = {name: kind_of(kind) for name, kind, *_ in store.execute(f"describe {together}").fetchall()} if suite.columns else {}
     # Nested, so that a column may build on an earlier one.
     rows = f"({together})"
-    for column, sql in suite.columns.items():
-        rows = f'(select *, {to_duckdb(sql)} as "{column}" from {rows})'
+    for column, text in suite.columns.items():
+        computed = expression(text, kinds)
+        kinds[column] = computed.kind
+        rows = f'(select *, {computed.sql} as "{column}" from {rows})'
+    for column, sql in suite.columns_in_sql.items():
+        rows = f'(select *, ({sql}\n) as "{column}" from {rows})'
     name = f"suite_{suite.name}_{views[0]}"
     store.execute(f'create or replace view "{name}" as from {rows}')
     return name
+
+
+def kind_of(column_type: str) -> Kind:
+    """The kind that conditions know a type of DuckDB as."""
+    if column_type in {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE"}:
+        return Kind.NUMBER
+    kinds = {"VARCHAR": Kind.TEXT, "BOOLEAN": Kind.BOOLEAN, "VARCHAR[]": Kind.TEXTS, "MAP(VARCHAR, VARCHAR)": Kind.ATTRIBUTES}
+    return Kind.TIMESTAMP if column_type.startswith("TIMESTAMP") else kinds.get(column_type, Kind.OTHER)
 
 
 def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:

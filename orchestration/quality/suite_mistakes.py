@@ -10,9 +10,12 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import sqlglot
+from sqlglot import exp
 
 from expectations.settings import Step
 from expectations.suite import COLUMN_ARGUMENTS, Expectation, Suite, suite
+from expectations.terms import ConditionError
 from expectations.wording import hint, quoted
 from orchestration.conf.diagnostic import Diagnostic
 from orchestration.conf.document import read_document
@@ -88,21 +91,33 @@ class _Checking:
     def _computed(self, read: Suite, table: str) -> tuple[list[str], list[Finding]]:
         """The names of all columns, wrong ones included so that none is reported twice, and what is wrong with the computed ones."""
         views = [self._declared(name) for name in (table, *read.together_with)]
-        own = [name for name, _ in columns_of(self.store, create_suite_view(self.store, replace(read, columns={}), views))]
-        sound: dict[str, str] = {}
-        wrong: list[Finding] = []
-        for name, sql in read.columns.items():
-            path = ("columns", name)
-            if name in own:
-                wrong.append(Finding(path, f"columns.{name} has the name of a column of {table}; choose another"))
-                continue
-            try:
-                create_suite_view(self.store, replace(read, columns=sound | {name: sql}), views)
-                sound[name] = sql
-            except (duckdb.Error, ValueError) as error:
-                wrong.append(Finding(path, f"columns.{name} cannot be computed: {_reason(error, table, [*own, *sound])}"))
-                sound[name] = "null"
-        return [*own, *read.columns], wrong
+        plain = replace(read, columns={}, columns_in_sql={})
+        own = [name for name, _ in columns_of(self.store, create_suite_view(self.store, plain, views))]
+        sound, names, wrong = plain, list(own), list[Finding]()
+        for key in ("columns", "columns_in_sql"):
+            for name, text in getattr(read, key).items():
+                if problem := self._problem(sound, key, (name, text), names, views):
+                    wrong.append(Finding((key, name), f"{key}.{name} {problem}"))
+                sound = _with_column(sound, key, name, "null" if problem else text)
+                names.append(name)
+        return names, wrong
+
+    def _problem(self, sound: Suite, key: str, column: tuple[str, str], names: Sequence[str], views: Sequence[str]) -> str | None:
+        """What is wrong with a column that is computed behind those of `sound`."""
+        name, text = column
+        if name in names:
+            return "has the name of another column; choose another"
+        if key == "columns_in_sql" and _is_more_than_an_expression(text):
+            return "is no expression, or holds a subquery; write one over columns of the table"
+        try:
+            create_suite_view(self.store, _with_column(sound, key, name, text), views)
+        except ConditionError as error:
+            return str(error)
+        except duckdb.Error as error:
+            if unknown := UNKNOWN_COLUMN.search(str(error)):
+                return f"asks for {quoted(unknown[1])}, which is not there; {_hint(unknown[1], names)}"
+            return f"cannot be computed ({str(error).splitlines()[0]}); write it as DuckDB has it"
+        return None
 
     def _impossible(self, read: Suite, table: str) -> Iterator[Finding]:
         """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
@@ -167,8 +182,14 @@ def _hint(name: str, columns: Sequence[str]) -> str:
     return hint(name, columns, f"compute it in `columns`, or choose one of {', '.join(columns)}")
 
 
-def _reason(error: Exception, table: str, columns: Sequence[str]) -> str:
-    """What DuckDB says of a column, as far as it means something to who wrote Spark's SQL."""
-    if unknown := UNKNOWN_COLUMN.search(str(error)):
-        return f"it names {quoted(unknown[1])}, which {table} does not have; {_hint(unknown[1], columns)}"
-    return str(error).splitlines()[0] + ("" if isinstance(error, ValueError) else "; write it with plainer functions of Spark's SQL")
+def _with_column(computed: Suite, key: str, name: str, text: str) -> Suite:
+    columns = {**getattr(computed, key), name: text}
+    return replace(computed, columns=columns) if key == "columns" else replace(computed, columns_in_sql=columns)
+
+
+def _is_more_than_an_expression(sql: str) -> bool:
+    try:
+        tree = sqlglot.parse_one(sql, read="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return True
+    return not isinstance(tree, exp.Condition) or tree.find(exp.Query) is not None

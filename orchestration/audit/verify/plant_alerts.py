@@ -19,6 +19,7 @@ from gold.alert_spec import Alert
 from gold.spec import Group, Late
 from orchestration.audit.verify.alert_states import Change, Sample, changes
 from orchestration.audit.verify.compare import NEAR, Comparison, Outcome, compared, timed
+from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.gold_windows import EVER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
 from orchestration.audit.verify.store import AGGREGATES, IDENTITY, LATE_FOR_GROUP, VECTORS, listed, record
@@ -46,10 +47,6 @@ FETCHED = 50_000
 """Samples that are Python's at once, and those of one entity: bounds the memory."""
 MICROSECOND = timedelta(microseconds=1)
 NUMBERS = ("value", "min", "max", "sum", "latest")
-SETTINGS = (
-    "set ieee_floating_point_ops = false; set error_on_division_by_zero = false;"  # a division by zero is null
-    "set disabled_optimizers = 'common_subexpressions'"  # it may compute outside of TRY what two of them share
-)
 IN_TIME = f"accepted semi join (from counted where not is_late) using ({listed(IDENTITY)})"
 ROW = (
     'struct_pack(entity := {entity}, "at" := {at}, ingested_at := {ingested_at}, bronze_batch := {event}, bronze_row := {row},'
@@ -141,12 +138,12 @@ def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, since: datetime, un
     """Yield samples by entity, in order of time. Conditions of users see the fields alone, in a database of their own."""
     sql, values = _fields(alert, since, until)
     rows = store.sql(sql, params=values).to_arrow_reader(FETCHED)
-    over = alert.recover_when or f"not ({alert.when}\n)"
-    verdict = f"case when try({alert.when}\n) then true when try({over}\n) then false end"
+    when = evaluated(alert.when, rows.schema)
+    over = evaluated(alert.recover_when, rows.schema) if alert.recover_when else f"not {when}"
+    verdict = f"case when {when} then true when {over} then false end"
     of_sample = ", ".join(f'"@".{name}' for name in ("entity", "ingested_at", *LINEAGE))
     judged = f'select epoch_us("@"."at") as micros, {verdict} as verdict, {_shown(alert, rows.schema)}::double as shown, {of_sample}'
     with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as own:
-        own.execute(SETTINGS)
         own.register("fields", rows)
         verdicts = own.execute(f'{judged} from fields order by "@".entity, "@"."at"')
         rows_in_order = chain.from_iterable(iter(partial(verdicts.fetchmany, FETCHED), []))

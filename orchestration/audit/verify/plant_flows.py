@@ -9,13 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from expectations.rule import Rule
 from gold.flow_spec import Counter, Distance, DutyCycle, FlowSpec, Join, Pairs, Sessions, Silence, StateMachine
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
+from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
-from orchestration.audit.verify.rules import translated
-from orchestration.audit.verify.store import IDENTITY, listed, record
+from orchestration.audit.verify.store import IDENTITY, READINGS, listed, record
 
 Row = tuple[Any, ...]
 OF_EVENT = "bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
@@ -146,7 +145,7 @@ def flow_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, flow:
 
 def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
     """Makes `taken`: readings of the flow that came in time, before an instant, with its predicates as columns `fits_<n>`."""
-    met = "".join(f", try({translated(Rule(flow.name, predicate))}) as fits_{at}" for at, predicate in enumerate(flow.predicates))
+    met = "".join(f", {evaluated(predicate, READINGS)} as fits_{at}" for at, predicate in enumerate(flow.predicates))
     in_time = f"semi join (from counted where not is_late) using ({listed(IDENTITY)})"
     conditions = ["event_time < $until", *(["list_contains($metrics, metric)"] if flow.metrics else [])]
     conditions += ["list_contains(groups, $group)"] if flow.group else []

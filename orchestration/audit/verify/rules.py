@@ -1,47 +1,16 @@
 """Rules as DuckDB evaluates them: those that hold for every reading, written anew from what they promise, and those of conf/rules.yml."""
 
-import duckdb
-import sqlglot
-from sqlglot import exp
-
-from expectations.rule import Rule
+from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.store import READINGS
 from orchestration.conf.model import Conf
-from orchestration.errors import ConfError
 from silver.spec import Policy, Unknown
 
 
 def broken_rules(conf: Conf) -> str:
-    """SQL for the list of names of the rules that a row breaks; ConfError names a rule that DuckDB cannot evaluate as Spark does."""
-    conditions = _built_in(conf.policy) | {rule.name: f"not is_measured or try({translated(rule)})" for rule in conf.rules}
+    """SQL for the list of names of the rules that a row breaks."""
+    conditions = _built_in(conf.policy) | {rule.name: f"not is_measured or {evaluated(rule.holds, READINGS)}" for rule in conf.rules}
     named = (f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in conditions.items())
     return f"list_filter([{', '.join(named)}], lambda name: name is not null)"
-
-
-def translated(rule: Rule) -> str:
-    """The rule in DuckDB's SQL; ConfError where it names what a reading does not have, or what DuckDB does not know."""
-    try:
-        tree = sqlglot.parse_one(rule.holds, read="spark").transform(_as_spark_means_it)
-        sql = tree.sql(dialect="duckdb")
-        with duckdb.connect() as scratch:
-            scratch.execute(f"create table row ({READINGS})")
-            scratch.execute(f"select ({sql})::boolean from row")
-    except (sqlglot.errors.SqlglotError, duckdb.Error) as error:
-        reason = str(error).splitlines()[0]
-        remedy = "write it with plain comparisons, or leave it to an expectation"
-        raise ConfError(f"conf/rules.yml: {rule.name}.holds cannot be verified ({reason}); {remedy}") from error
-    return sql
-
-
-def _as_spark_means_it(node: exp.Expression) -> exp.Expression:
-    """Instants are in UTC, integers truncated; a backslash in a pattern of LIKE takes the next letter as it is."""
-    if isinstance(node, exp.DataType) and node.this in {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ}:
-        return exp.DataType.build("timestamp")
-    if isinstance(node, exp.Cast) and node.to.this in exp.DataType.INTEGER_TYPES:
-        return exp.TryCast(this=exp.func("trunc", exp.TryCast(this=node.this, to=exp.DataType.build("double"))), to=node.to)
-    if isinstance(node, exp.Like) and not isinstance(node.parent, exp.Escape):
-        return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
-    return node
 
 
 def _built_in(policy: Policy) -> dict[str, str]:

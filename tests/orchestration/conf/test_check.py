@@ -39,7 +39,7 @@ PLANTED = [
     ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:15: policy.unknown_metric is 'unassigned'"),
     ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:18: engine.driver_memory is '2 GB'"),
     ("pipeline", "every_seconds: 3600", "every_seconds: -1", "pipeline.yml:26: maintenance.every_seconds is -1; it must be at least 0"),
-    ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds cannot be read: "),
+    ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds cannot be read (column 39): "),
     ("rules", "event_time_is_after_2020", "event_time_is_valid", "rules.yml:13: 'event_time_is_valid' is the name of a built-in rule"),
     (
         "sources",

@@ -80,14 +80,24 @@ def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) ->
         (
             "then value",
             "then valu",
-            "4: columns.temperature cannot be computed: it names 'valu', which silver.readings does not have; did you mean 'value'?",
+            "4: columns.temperature asks for 'valu', which is not there (column 39); did you mean 'value'?",
         ),
         (
             "then value",
             "then",
-            "4: columns.temperature cannot be computed: \"case when metric = 'temperature' then end\" is no expression of Spark's SQL",
+            "4: columns.temperature cannot be read (column 41): something is missing there, or does not belong there; ",
         ),
-        ("  temperature:", "  unit: unit\n  temperature:", "4: columns.unit has the name of a column of silver.readings; choose another"),
+        (
+            "columns:",
+            "columns_in_sql: {mean: (select avg(value))}\ncolumns:",
+            "3: columns_in_sql.mean is no expression, or holds a subquery; write one",
+        ),
+        (
+            "columns:",
+            "columns_in_sql: {mean: avg(valu) over ()}\ncolumns:",
+            "3: columns_in_sql.mean asks for 'valu', which is not there; did you mean 'value'?",
+        ),
+        ("  temperature:", "  unit: unit\n  temperature:", "4: columns.unit has the name of another column; choose another"),
         (
             "values_to_be_bet",
             "value_to_be_bet",
