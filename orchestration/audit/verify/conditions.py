@@ -102,7 +102,7 @@ def _nullif(writer: _Writer, node: Any) -> str:
 
 
 FUNCTIONS = ("abs", "floor", "ceil", "lower", "upper", "trim", "coalesce", "least", "greatest")
-"""Those that DuckDB has as they are wanted."""
+"""Functions that DuckDB has as they are wanted."""
 WRITERS: dict[str, Callable[[_Writer, Any], str]] = {
     "column": _Writer.column,
     "literal": lambda _, node: _quoted(node.this) if node.is_string else f"{_quoted(node.this)}::double",
