@@ -25,7 +25,7 @@ OF_QUARANTINED_EVENT = ["payload", "header", "position", "received_at"]
 CONTENT = ["source", "payload", "header", "position"]
 """All that decides what an event is, beside when it was ingested."""
 MAX_QUARANTINE_BYTES, MAX_COPIED_ROWS = 32 * 1024 * 1024, 100_000
-"""Of one piece. Quarantine has the whole payload beside each measurement: one of 1 MB with 10,000 broken ones is 10 GB."""
+"""Columns that decide what an event is, beside when it was ingested."""
 
 
 def among(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left semi") -> pa.Table:

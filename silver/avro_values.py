@@ -19,13 +19,14 @@ from silver.json_text import UnreadableError
 
 MAX_LONG = 1 << 64
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-"""Of payload and place: the value there, and the place behind it. Raises one of BROKEN."""
+"""Takes a payload and an offset; returns the value there and the offset after it. Raises one of BROKEN."""
 BROKEN = (UnreadableError, ValueError, IndexError, struct.error)
 
 
 @cache
 def avro_reader(texts: Sequence[str]) -> Callable[[bytes, int], Any]:
-    """What reads payloads of the last of these schemas from a place to their end, those that it needs before it; raises one of BROKEN."""
+    """Return a function that reads payloads of the last of these schemas from an offset to their end; the schemas that it needs come
+    before it. The function raises one of BROKEN."""
     names: dict[str, Read] = {}
     *_, read = [_reader(json.loads(text), "", names) for text in texts]
 
@@ -190,8 +191,8 @@ def _decimal(sized: Read, scale: int) -> Read:
     return read
 
 
-def _number(of: struct.Struct) -> Read:
-    unpack, size = of.unpack_from, of.size
+def _number(number: struct.Struct) -> Read:
+    unpack, size = number.unpack_from, number.size
     return lambda payload, at: (unpack(payload, at)[0], at + size)
 
 

@@ -28,7 +28,7 @@ Decode = Callable[[bytes], Any]
 
 def binary_rows(payloads: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
     """Rows of payloads, null where one is too long to be read: one an event, or one an element where the format reads a list."""
-    of = event, _ = nodes(shape)
+    both_nodes = event, _ = nodes(shape)
     convert, absent = partial(msgspec.convert, type=event.record), event.record()
     decode, records = _decoder(shape, frozenset(event.members)), list[Record]()
     is_readable = np.ones(len(payloads), bool)
@@ -36,7 +36,7 @@ def binary_rows(payloads: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
         record = None if payload is None else _record(decode, convert, event, payload)
         is_readable[len(records)] = record is not None
         records.append(absent if record is None else record)
-    yield from rows_of(records, pa.array(is_readable), shape, of, pc.max(pc.binary_length(payloads)).as_py() or 0)
+    yield from rows_of(records, pa.array(is_readable), shape, both_nodes, pc.max(pc.binary_length(payloads)).as_py() or 0)
 
 
 def _record(decode: Decode, convert: Callable[[Any], Record], event: Node, payload: bytes) -> Record | None:

@@ -1,4 +1,4 @@
-"""What conf says about the silver layer as a whole."""
+"""The settings of the silver layer as a whole."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -64,12 +64,12 @@ def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str
     """Names of columns, and which lines they are of. A name that is there twice is that of the first, a row number has none."""
     encoded = pc.fill_null(headers, "").dictionary_encode()
     indices, count = encoded.indices.to_numpy(), len(shape.columns)
-    for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
+    for index, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
         if shape.columns:
             has_number = shape.has_header and names is not None and len(names) == count + 1 and names[0] is None
-            yield [*[None] * has_number, *shape.columns], indices == place
+            yield [*[None] * has_number, *shape.columns], indices == index
         elif names is not None and len(names) <= MAX_COLUMNS:
-            yield names, indices == place
+            yield names, indices == index
 
 
 def values_of(line: str, shape: PayloadFormat) -> list[str | None] | None:
@@ -132,5 +132,5 @@ def _split(line: str, shape: PayloadFormat) -> list[str | None] | None:
 
 
 def _blanks(shape: PayloadFormat) -> str:
-    """What may stand around a value: a space and all below it."""
+    """Return the characters that may stand around a value: a space and all below it."""
     return "".join(chr(n) for n in range(0x21) if chr(n) != shape.separator)

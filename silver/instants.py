@@ -33,7 +33,7 @@ LETTERS = (
     " EDT-4 EST-5 CDT-5 CST-6 MDT-6 MST-7 PDT-7 PST-8 AKDT-8 AKST-9 HST-10"
 )
 HOURS_AHEAD = {name: int(hours) for name, hours in re.findall(r"([A-Z]+)([+-][0-9]+)", LETTERS)}
-"""Of UTC, all year round; CST and the like as in RFC 822. Letters of several zones, such as BST and IST, are not among them."""
+"""Hours ahead of UTC, all year round; CST and the like as in RFC 822. Letters of several zones, such as BST and IST, are not among them."""
 NANOS = r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}\z"
 
 Whole = NDArray[np.int64]
@@ -67,7 +67,7 @@ def _epochs(texts: pa.Array, unit: str) -> pa.Array:
 
 
 def _dates(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array | None]:
-    """Of both, the second is None where no local time can be there twice."""
+    """Return microseconds and uniqueness; the latter is None if no local time can be there twice."""
     if time.format != "iso":
         return _of_pattern(texts, time)
     plain = pc.if_else(pc.match_substring_regex(texts, OF_ARROW), texts, None).cast(INSTANT).cast(pa.int64())
@@ -79,9 +79,9 @@ def _dates(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array | None]:
 
 
 def _of_pattern(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
-    found = pc.extract_regex(texts, time_expression(time.format))
-    is_found = found.is_valid()
-    fields = {field.name: found.field(n).filter(is_found) for n, field in enumerate(found.type)}
+    groups = pc.extract_regex(texts, time_expression(time.format))
+    is_found = groups.is_valid()
+    fields = {field.name: groups.field(n).filter(is_found) for n, field in enumerate(groups.type)}
     seconds, is_date = _local_seconds(fields)
     offsets, is_zone, is_unique = _offsets(fields.get("zone"), seconds, time)
     micros = pa.array((seconds - offsets) * SECOND + _micros(fields.get("fraction"), len(seconds)), mask=~(is_date & is_zone))
@@ -153,8 +153,8 @@ def _offsets(zones: pa.Array | None, seconds: Whole, time: Time) -> tuple[Whole,
     offsets, is_zone, is_unique = np.zeros(len(seconds), np.int64), np.ones(len(seconds), bool), np.ones(len(seconds), bool)
     encoded = (pa.repeat("", len(seconds)) if zones is None else pc.fill_null(zones, "")).dictionary_encode()
     indices = encoded.indices.to_numpy()
-    for place, name in enumerate(encoded.dictionary.to_pylist()):
-        is_named = indices == place
+    for index, name in enumerate(encoded.dictionary.to_pylist()):
+        is_named = indices == index
         zone = ZoneInfo(time.time_zone) if name == "" else _zone(name)
         if zone is None:
             is_zone[is_named] = False
@@ -167,9 +167,9 @@ def _offsets(zones: pa.Array | None, seconds: Whole, time: Time) -> tuple[Whole,
 
 @cache
 def _zone(name: str) -> ZoneInfo | int | None:
-    """Of a zone in a text: its seconds ahead of UTC, or the zone where they change; None where there is no such zone on earth.
+    """Read a zone in a text: its seconds ahead of UTC, or the zone if these change; None if there is no such zone.
 
-    Without a slash only letters of HOURS_AHEAD are one: as names of the time zone database, CET and EST5EDT have a summer time.
+    Without a slash only letters of HOURS_AHEAD are a zone: as names of the time zone database, CET and EST5EDT have a summer time.
     """
     if match := OFFSET.fullmatch(name):
         hours, minutes, seconds = (int(match[n] or 0) for n in (2, 3, 4))
@@ -185,7 +185,7 @@ def _zone(name: str) -> ZoneInfo | int | None:
 
 
 def _offsets_in(zone: ZoneInfo, seconds: Whole, repeated_hour: str | None) -> tuple[Whole, NDArray[np.bool_]]:
-    """Of local times; and whether the zone has the time once, or `repeated_hour` says which of two it is."""
+    """Return the offsets of local times; and whether the zone has the time once, or `repeated_hour` says which of two it is."""
     starts, places = np.unique(seconds // 3600 * 3600, return_inverse=True)
     ends = np.array([_offsets_at(zone, start) + _offsets_at(zone, start + 3599) for start in starts.tolist()], np.int64)
     of_hour = ends.reshape(-1, 4)[places]
@@ -196,7 +196,8 @@ def _offsets_in(zone: ZoneInfo, seconds: Whole, repeated_hour: str | None) -> tu
 
 
 def _offsets_at(zone: ZoneInfo, second: int) -> list[int]:
-    """Of a local time that a change repeats: of the earlier and of the later; of one that it skips: of before and after it."""
+    """Return two offsets of a local time. If a change repeats it: the earlier and the later one; if a change skips it: those before and
+    after it."""
     if not YEAR_1 <= second * SECOND < YEAR_10000:  # the calendar repeats: as in the first years of Python, or the last
         second = second % (DAYS_IN_400_YEARS * DAY) + DAYS_IN_400_YEARS * DAY * (-4 if second < 0 else 19)
     local = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)).replace(tzinfo=zone)

@@ -28,14 +28,15 @@ MANY_DIGITS = re.compile(r"[0-9]{300}")
 
 def json_rows(texts: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
     """Rows of payloads, null where one is too long to be read: one an event, or one an element where the format reads a list."""
-    of = event, _ = nodes(shape)
+    both_nodes = event, _ = nodes(shape)
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     records, is_readable = _records(texts.to_pylist(), event, longest)
-    yield from rows_of(records, is_readable, shape, of, longest)
+    yield from rows_of(records, is_readable, shape, both_nodes, longest)
 
 
 def _records(texts: Sequence[str | None], event: Node, longest: int) -> tuple[list[Record], pa.Array]:
-    """Of each text, and whether it could be read. What msgspec refuses, or is no text, ends its run; behind it, it goes on."""
+    """Return a record for each text, and whether it could be read. A text that msgspec refuses, or null, ends its run; decoding goes on
+    after it."""
     decode, absent = msgspec.json.Decoder(event.record).decode, event.record()
     if longest > ALWAYS_WITHIN:
         decode = partial(_decode_within_limits, decode)

@@ -55,7 +55,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
-    """Of a member: None where it is absent, several where the object repeats its name."""
+    """Return the values of a member: [None] if it is absent, several if the object repeats its name."""
     if isinstance(members, Repeating):
         return [value for key, value in members.items() if key == name] or [None]
     return [members.get(name)]

@@ -80,8 +80,8 @@ def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
         is_of_source = pc.equal(events["source"], source)
         of_source = events if pc.all(is_of_source).as_py() else events.filter(is_of_source)
         if len(of_source):
-            known = replace(shape, schemas=of_registry[source].schemas) if shape.registry and source in of_registry else shape
-            for piece in measurements(of_source, known, config.policy.max_payload_bytes):
+            current = replace(shape, schemas=of_registry[source].schemas) if shape.registry and source in of_registry else shape
+            for piece in measurements(of_source, current, config.policy.max_payload_bytes):
                 named = of_source.select(OF_EVENT).take(piece["event_at"])
                 columns = [(named if name in OF_EVENT else piece)[name] for name in MEASURED.names]
                 yield pa.table(columns, MEASURED)
@@ -184,7 +184,8 @@ def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:
 
 
 def _level_of_topic(level: int, positions: pa.Array) -> pa.Array:
-    """Of topic/partition/offset or topic/session/number: two parts follow the topic, which may have several levels. Else null."""
+    """Return a level of topic/partition/offset or topic/session/number: two parts follow the topic, which may have several levels. Else
+    null."""
     pattern = rf"^(?:[^/]*/){{{level - 1}}}(?P<level>[^/]*)(?:/[^/]*)*/[^/]*/[^/]*$"
     return pc.struct_field(pc.extract_regex(positions, pattern), "level")
 
@@ -227,7 +228,7 @@ def _attributes(rows: Rows, shape: PayloadFormat) -> pa.Array:
 
 
 def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-    """As _numbers, with the words that conf has for values; and where there stands what says that nothing was measured."""
+    """Return the same as `_numbers`, with the words that conf has for values; and where a value says that nothing was measured."""
     number, is_filled = _numbers(values)
     is_no_value = np.zeros(len(is_filled), bool)
     if shape.words or shape.not_measured:
@@ -260,7 +261,7 @@ def _numbers(values: Values) -> tuple[pa.Array, np.ndarray]:
 
 
 def _number(value: object) -> float | None:
-    """Of a number or a switch in JSON; a whole number beyond all doubles is infinite, for the rules to turn away."""
+    """Convert a number or a switch of JSON; a whole number beyond all doubles is infinite, for the rules to reject."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if not isinstance(value, int):

@@ -27,10 +27,10 @@ YEAR_1, YEAR_10000, SECOND = -62_135_596_800, 253_402_300_800, 1_000_000_000
 
 @cache
 def protobuf_reader(texts: Sequence[str], message: str | tuple[int, ...], names: frozenset[str]) -> Callable[[bytes], Any]:
-    """What reads payloads of a message of this FileDescriptorSet: by its full name, or by its place in the last file.
+    """Return a function that reads payloads of a message of this FileDescriptorSet: by its full name, or by its index path in the last
+    file.
 
-    `names`: of the members that are read.
-    The reader raises one of BROKEN; this IndexError where there is no such place.
+    `names`: the members that are read. The function raises one of BROKEN; this call IndexError if there is no such index.
     """
     descriptor = descriptor_of(texts, message)
     parse, convert = GetMessageClass(descriptor).FromString, _of_message(descriptor, names)
@@ -47,8 +47,8 @@ def _name_at(last: FileDescriptorProto, message: tuple[int, ...]) -> str:
     first, *inner = message
     declared = last.message_type[first]
     names = [last.package, declared.name] if last.package else [declared.name]
-    for place in inner:
-        declared = declared.nested_type[place]
+    for index in inner:
+        declared = declared.nested_type[index]
         names.append(declared.name)
     return ".".join(names)
 
@@ -71,7 +71,7 @@ def _of_message(descriptor: Descriptor, names: frozenset[str] | None = None) -> 
 
     def convert(message: Message) -> dict[str, Any]:
         has = message.HasField
-        return {name: of(getattr(message, name)) if is_always or has(name) else None for name, of, is_always in fields}
+        return {name: converted(getattr(message, name)) if is_always or has(name) else None for name, converted, is_always in fields}
 
     return convert
 
@@ -133,10 +133,10 @@ def in_frame(payload: bytes, at: int) -> tuple[tuple[int, ...], int]:
     if not 0 < count <= len(payload) - at:
         raise UnreadableError
     for _ in range(count):
-        place, at = _zigzag(payload, at)
-        if place < 0:
+        index, at = _zigzag(payload, at)
+        if index < 0:
             raise UnreadableError
-        places.append(place)
+        places.append(index)
     return tuple(places), at
 
 

@@ -31,13 +31,17 @@ class Reasons:
     config: SilverConfig
     devices: Collection[str]
     _elements: dict[tuple[str, bytes, str | None], list[dict[str, Any]]] = field(default_factory=dict)
-    """Of the event that was read last: several of its measurements may be asked for."""
+    """The elements of the event that was read last: several of its measurements may be asked for."""
 
     def of(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """Of a row of silver.quarantine: each rule that it breaks, with the reason; nothing where nobody knows its source."""
+        """Explain a row of silver.quarantine: each rule that it breaks, with the reason; nothing if its source is unknown."""
         shape = self.config.shapes.get(row["source"])
-        known = self._known(row, shape) if shape else {}
-        return {rule: known[rule]() if rule in known else self._columns(rule, row, shape) for rule in row["broken_rules"]} if shape else {}
+        explained = self._known(row, shape) if shape else {}
+        return (
+            {rule: explained[rule]() if rule in explained else self._columns(rule, row, shape) for rule in row["broken_rules"]}
+            if shape
+            else {}
+        )
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
         metric, payload, fields = self.config.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
@@ -45,8 +49,8 @@ class Reasons:
 
         def said(origin: Origin | None, *more: str) -> str:
             if origin is None or origin.field is None:
-                place = origin and (origin.file_name or f"level {origin.topic} of a topic")
-                return f"{shortened(row['position'] or '')} does not match {place}"
+                pattern = origin and (origin.file_name or f"level {origin.topic} of a topic")
+                return f"{shortened(row['position'] or '')} does not match {pattern}"
             value = self._value(origin.field, row, shape)
             if value is None or value is ODD:
                 return f"{origin.field} is absent or null" if value is None else f"something above {origin.field} is no object"
@@ -79,7 +83,7 @@ class Reasons:
         return ", ".join(f"{name} is {value}" for name, value in asked.items()) or f"not {holds}"
 
     def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
-        """Of a field, as it stands in the payload; None where it is absent or null."""
+        """Return a field as it stands in the payload; None if it is absent or null."""
         event: tuple[str, bytes, str | None] = row["source"], bytes(row["payload"]), row["header"]
         if event not in self._elements:
             payload = pa.array([event[1] if shape.is_binary else event[1].decode(shape.encoding, "replace")])
@@ -95,7 +99,7 @@ def shortened(text: str, most: int = LONGEST) -> str:
 
 
 def _values(rows: Rows, shape: PayloadFormat) -> list[dict[str, Any]]:
-    columns = (of.to_pylist() if isinstance(of := rows.values(path), pa.Array) else of for path in shape.fields)
+    columns = (column.to_pylist() if isinstance(column := rows.values(path), pa.Array) else column for path in shape.fields)
     return [dict(zip(shape.fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
@@ -105,7 +109,7 @@ def _undeclared(name: str, names: Collection[str], file: str) -> str:
 
 
 def _format(value: Any, time: Time) -> str:
-    """What a text should be, and what it may be instead."""
+    """Say what a text should be, and what it may be instead."""
     texts = pa.array([as_text(value)], pa.string())
     micros = {format: to_instants(texts, Time("", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
     return f"not {time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])

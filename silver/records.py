@@ -1,7 +1,7 @@
-"""What readers of payloads make of them: rows, of which each declared field can be asked. Objects become rows by way of records.
+"""Rows of payloads, each of which has the declared fields. Objects become rows through records.
 
-A class of records is made of the declared paths. Readers of formats make a record of it of each payload, whatever wrote the object; rows of
-records have the declared fields as they stand there.
+A class of records is made of the declared paths. Readers of formats make such a record of each payload, whatever wrote the object; rows
+of records have the declared fields as they stand there.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from silver.json_text import ODD, UnreadableError, values_of
 from silver.spec import ELEMENT, PayloadFormat
 
 Values: TypeAlias = pa.Array | Sequence[Any]
-"""Of a field, one a row, null where it is absent: texts of Arrow, or what stands in JSON."""
+"""The values of a field, one a row, null if it is absent: texts of Arrow, or values of JSON."""
 LEAF = str | int | float | bool | None
 MOST_BYTES = 64 * 1024 * 1024
-"""Of one field of rows that are handed over at once."""
+"""The most bytes of one field of rows that are handed over at once."""
 Record = msgspec.Struct
 
 
@@ -53,7 +53,7 @@ def one_an_event(values: Callable[[str], Values], is_readable: pa.Array) -> Rows
 
 @dataclass(frozen=True)
 class Node:
-    """What is read of an object, or of each object of a list: by name of the member a node for an object, None for a value."""
+    """The members to read of an object, or of each object of a list: by name a node for an object, None for a value."""
 
     members: Mapping[str, "Node | None"]
     is_list: bool = False
@@ -65,7 +65,7 @@ class Node:
         return msgspec.defstruct("Record", fields, rename={f"m{n}": name for n, name in enumerate(self.members)}, gc=False)
 
     def attribute(self, path: Sequence[str]) -> str:
-        """Of a record, by the path of the field: names of members need not be names in Python."""
+        """Return the attribute path of a field in a record: names of members need not be names in Python."""
         first, *others = path
         inner, attribute = self.members[first], f"m{[*self.members].index(first)}"
         return f"{attribute}.{inner.attribute(others)}" if others and inner else attribute
@@ -91,12 +91,14 @@ class Node:
         return any(node is not None and (node.is_list or node.holds_list) for node in self.members.values())
 
 
-def rows_of(records: Sequence[Record], is_readable: pa.Array, shape: PayloadFormat, of: tuple[Node, Node], longest: int) -> Iterator[Rows]:
+def rows_of(
+    records: Sequence[Record], is_readable: pa.Array, shape: PayloadFormat, both_nodes: tuple[Node, Node], longest: int
+) -> Iterator[Rows]:
     """Rows of records: one an event, or one an element where the format reads a list.
 
-    `of`: the nodes of both. `longest`: bytes of the longest payload.
+    `both_nodes`: those of an event, and of an element of its list. `longest`: bytes of the longest payload.
     """
-    event, element = of
+    event, element = both_nodes
     if shape.each is None:
         yield one_an_event(lambda field: _values(records, event, field.split(".")), is_readable)
         return
@@ -149,7 +151,7 @@ def _object(node: Node, value: Any) -> Record:
 
 
 def nodes(shape: PayloadFormat) -> tuple[Node, Node]:
-    """Of an event, and of an element of its list."""
+    """Return the nodes of an event, and of an element of its list."""
     of_elements = [path.removeprefix(ELEMENT).split(".") for path in shape.fields if _is_of_element(path, shape)]
     of_element = Node(_members(of_elements), is_list=True)
     of_event = [path.split(".") for path in shape.fields if not _is_of_element(path, shape)]
@@ -161,7 +163,7 @@ def _is_of_element(path: str, shape: PayloadFormat) -> bool:
 
 
 def _members(paths: Sequence[Sequence[str]], to_list: Sequence[str] = (), elements: Node | None = None) -> dict[str, Node | None]:
-    """By name; `to_list` is the path of the list, where there is one."""
+    """Group paths by their first name; `to_list` is the path of the list, if there is one."""
     members: dict[str, Node | None] = {}
     for name in dict.fromkeys(path[0] for path in (*paths, to_list) if path):
         inner = [path[1:] for path in paths if path[0] == name and path[1:]]

@@ -1,11 +1,11 @@
-"""What registries of Confluent's kind put before a payload: a byte that is 0, and 4 bytes of the id of its schema, the greatest first."""
+"""The frame of a schema registry before a payload: a byte that is 0, and 4 bytes of the id of its schema, big-endian."""
 
 LENGTH = 5
 _MAGIC = b"\0"
 
 
 def frame_of(schema: int) -> bytes:
-    """What stands before a payload of that schema."""
+    """Return the frame before a payload of that schema."""
     return _MAGIC + schema.to_bytes(LENGTH - 1)
 
 

@@ -91,4 +91,5 @@ REFERENCES = declared(
     ("attributes", pa.map_(pa.string(), pa.string()), "all that references say of the key, by name; null: from registered_at on nothing"),
     ("registered_at", INSTANT, "counts for events ingested from this instant on, UTC"),
 )
-"""What tables of the user say of devices and zones. Grain: one version of one key. Key: key_of, key, registered_at. Append only."""
+"""Attributes that tables of the user give to devices and zones. Grain: one version of one key. Key: key_of, key, registered_at. Append
+only."""

@@ -36,9 +36,9 @@ VALUE = {
     "string_value": (15, STRING),
     "bytes_value": (16, BYTES),
 }
-"""Of Eclipse Tahu's sparkplug_b.proto. Data sets, templates and extensions are no value, and their bytes are not looked at."""
+"""Fields of Eclipse Tahu's sparkplug_b.proto. Data sets, templates and extensions are no value, and their bytes are not read."""
 SIGNED_BITS = {1: 8, 2: 16, 3: 32, 4: 64}
-"""By datatype: Int8, Int16, Int32, Int64."""
+"""Bits by datatype: Int8, Int16, Int32, Int64."""
 UNSIGNED_BITS = {5: 8, 6: 16, 7: 32, 8: 64, 13: 64}
 """UInt8, UInt16, UInt32, UInt64, DateTime."""
 

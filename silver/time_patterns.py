@@ -70,7 +70,9 @@ def _problem(tokens: Sequence[str], runs: Sequence[str]) -> str | None:
         return f"has {runs[kinds.index(kinds[twice])]} and {runs[twice]}, of which one is enough; {REMEDY}"
     if "D" in letters and set("Md") & set(letters):
         return f"has the day of the year (D) beside M or d; {REMEDY}"
-    if missing := [name for name, of in (("year", "y"), ("month", "MD"), ("day", "dD")) if not set(of) & set(letters)]:
+    if missing := [
+        name for name, letters_of_field in (("year", "y"), ("month", "MD"), ("day", "dD")) if not set(letters_of_field) & set(letters)
+    ]:
         return f"has no {' and no '.join(missing)}; {REMEDY}"
     return _problem_of_digits(tokens)
 
