@@ -11,17 +11,17 @@ from py4j.java_gateway import JavaObject
 from pyspark import SparkContext
 
 SERVER = "GATEWAY_SERVER"
-"""By this name py4j knows its own end in the JVM."""
+"""The name of py4j's own end in the JVM."""
 
 
 def calling_port() -> int:
-    """Of the JVM's end of the connection that calls the code that asks."""
+    """Return the port of the JVM's end of the connection that calls this code."""
     port: int = _client().get_thread_connection().socket.getpeername()[1]
     return port
 
 
 def close_connections(ports: Collection[int]) -> None:
-    """Those of the JVM's ends that are open and not in use. Python's ends close with them, and their threads end."""
+    """Close connections of these ports that are open and not in use. Python's ends close with them, and their threads end."""
     if not ports:  # a run that has nothing to do has no JVM
         return
     caller = JavaObject(SERVER, _client()).getCallbackClient()

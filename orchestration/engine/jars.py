@@ -49,7 +49,7 @@ def fetched(lock: Traversable | None = None) -> list[Path]:
 
 
 def missing_jars() -> list[Jar]:
-    """Those of conf/jars.lock that the first run will fetch."""
+    """List the jars of conf/jars.lock that the first run will fetch."""
     return absent(locked((files("conf") / "jars.lock").read_text()), cache() / "jars")
 
 
@@ -59,7 +59,7 @@ def locked(text: str) -> list[Jar]:
 
 
 def absent(jars: Sequence[Jar], folder: Path) -> list[Jar]:
-    """Those that are not in the folder; a file with other bytes than the lock names is deleted, and so absent."""
+    """List the jars that are not in the folder. A file with other bytes than the lock names is deleted, and so absent."""
     missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
     wrong = [jar for jar in jars if jar not in missing and not is_right(jar, folder / jar.file_name)]
     for jar in wrong:

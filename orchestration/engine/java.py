@@ -51,7 +51,7 @@ def java_command() -> str:
 
 
 def major_version(text: str) -> int:
-    """Of what `java -version` prints: 17 for `"17.0.15"`, 8 for `"1.8.0_392"`, 0 where it names none."""
+    """Read the major version from what `java -version` prints: 17 for `"17.0.15"`, 8 for `"1.8.0_392"`, 0 if it names none."""
     version = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(version[1]) if version else 0
 
@@ -62,12 +62,12 @@ def cache() -> Path:
 
 
 def archive() -> Path:
-    """Where the archive is, whether it exists or not: in the installation, since the JVM takes none that was made with jars elsewhere."""
+    """Return the path of the class archive: in the installation, since the JVM takes none that was made with jars elsewhere."""
     return Path(sys.prefix) / "classes.jsa"
 
 
 def class_archive_option() -> str:
-    """What to tell the JVM: to leave an archive at its end, to use the one there is, or nothing."""
+    """Return the option for the JVM: to leave an archive at its end, to use the one there is, or none."""
     if made := os.environ.get(MAKING):
         return f"{QUIET} -XX:ArchiveClassesAtExit={made}"
     return f"{QUIET} -XX:SharedArchiveFile={archive()}" if archive().exists() else ""

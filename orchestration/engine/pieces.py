@@ -18,7 +18,7 @@ from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.tables import MAX_ARROW_ROWS, Table
 
 HASHES = 256
-"""By the first byte of an MD5, which Spark, delta-rs and Python compute alike."""
+"""Values of the first byte of an MD5, which Spark, delta-rs and Python compute alike."""
 OF_ENTITY = {"device": "device_id", "group": "device_group"}
 """The column that names the entities of vectors, as groups declare them."""
 Rows = TypeVar("Rows")
@@ -26,9 +26,10 @@ Rows = TypeVar("Rows")
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a piece. `rows`: some 500 bytes each for a moment (measured).
+    """Limits of a piece. `rows`: some 500 bytes each for a moment (measured).
 
-    `bytes`: of rows read from a table; of the names of devices in rows from Spark, which makes an error of a result larger than 1 GiB.
+    `bytes`: those of rows read from a table; or of the names of devices in rows from Spark, which raises an error for a result above 1
+    GiB.
     """
 
     rows: int = 1_000_000
@@ -73,12 +74,12 @@ class Piece:
         return replace(self, first=self.first - self.fill_seconds)
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """Those of the rows of Arrow that are in it."""
+        """Select the rows of Arrow that are in it."""
         in_time = self.ending_in(rows)
         if self.is_of_all:
             return in_time
         hashes = {name: md5(name.encode(), usedforsecurity=False).digest()[0] for name in in_time[self.entity].unique().to_pylist()}
-        return with_values(in_time, {self.entity: [name for name, of in hashes.items() if self.low <= of <= self.high]})
+        return with_values(in_time, {self.entity: [name for name, chosen in hashes.items() if self.low <= chosen <= self.high]})
 
     def ending_in(self, rows: pa.Table) -> pa.Table:
         """Rows of Arrow in its range of time."""
@@ -98,7 +99,7 @@ class Piece:
 
 
 def in_pieces(piece: Piece, read: Callable[[Piece, Limits | None], Rows | None]) -> Iterator[tuple[Piece, Rows]]:
-    """What `read` gives of the piece, or of its halves where it says by None that the piece is larger than the limits."""
+    """Yield what `read` gives for the piece, or for its halves if it returns None because the piece is larger than the limits."""
     halves = piece.halves()
     rows = read(piece, LIMITS if halves else None)
     if rows is not None:
@@ -131,7 +132,7 @@ class Windows:
         return Piece(self.first_end, self.last_end)
 
     def read(self, piece: Piece, limits: Limits | None) -> pa.Table | None:
-        """Those of a piece; None where they are more than the limits."""
+        """Read the rows of a piece; None if they are more than the limits."""
         if self.in_memory is not None:
             return piece.of(self.in_memory)
         of_piece = self.rows.where(piece.predicate(instant="timestamp_micros"))
@@ -155,25 +156,25 @@ def measured(rows: DataFrame) -> Windows | None:
     return Windows(rows, *counted) if counted[0] else None
 
 
-def read(table: Table, predicate: str, limits: Limits | None, of: Mapping[str, list[str]] | None = None) -> pa.Table | None:
+def read(table: Table, predicate: str, limits: Limits | None, chosen: Mapping[str, list[str]] | None = None) -> pa.Table | None:
     """Rows of a table by a predicate of SQL, and by values of columns, without Spark; None where they are more than the limits."""
     newest = open_table(table.location)
     schema, kept, count, size = pa.schema(newest.schema().to_arrow()), [], 0, 0
-    if of and not all(of.values()):
+    if chosen and not all(chosen.values()):
         return schema.empty_table()
     # Files are skipped by the least and the greatest value; a list of thousands would take longer than Arrow does.
-    ends = (f" and {column} between {literal(min(values))} and {literal(max(values))}" for column, values in (of or {}).items())
+    ends = (f" and {column} between {literal(min(values))} and {literal(max(values))}" for column, values in (chosen or {}).items())
     for batch in ask(f"select * from history where {predicate}{''.join(ends)}", {"history": newest}):
-        kept.append(with_values(pa.Table.from_batches([batch]).cast(schema), of or {}))
+        kept.append(with_values(pa.Table.from_batches([batch]).cast(schema), chosen or {}))
         count, size = count + len(kept[-1]), size + kept[-1].nbytes
         if limits is not None and (count > limits.rows or size > limits.bytes):
             return None
     return pa.concat_tables([schema.empty_table(), *kept])
 
 
-def with_values(rows: pa.Table, of: Mapping[str, list[str]]) -> pa.Table:
+def with_values(rows: pa.Table, chosen: Mapping[str, list[str]]) -> pa.Table:
     """Rows whose columns have some of these values."""
-    for column, values in of.items():
+    for column, values in chosen.items():
         rows = _where(rows, pc.is_in(rows[column], value_set=pa.array(values, pa.string())))
     return rows
 

@@ -1,4 +1,4 @@
-"""What a run shows while it works: a bar per flow on a terminal, one JSON line per batch otherwise; all on the error stream."""
+"""Progress of a run: a bar for each query on a terminal, one JSON line for each batch otherwise; all on the error stream."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from rich.progress import Progress as Bars
 from orchestration.connectors.sources.source import Notice
 
 STATE = {"state_rows": "numRowsTotal", "state_bytes": "memoryUsedBytes"}
-"""What is told of the state of a query, and what Spark calls it."""
+"""Measures of the state of a query, and Spark's names for them."""
 
 
 class Progress:
@@ -99,8 +99,8 @@ class Progress:
         """Say what a source or a sink has come upon."""
         self._say(notice.what, notice.facts)
 
-    def warned(self, of: str) -> None:
-        self._say("quality", {"reason": of})
+    def warned(self, reason: str) -> None:
+        self._say("quality", {"reason": reason})
 
     def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:
         seconds = batch["durationMs"].get("triggerExecution", 0) / 1000
@@ -109,7 +109,7 @@ class Progress:
             self._last_rows_at[flow] = time.monotonic()
         self._add(flow, rows, seconds, watermark=watermark or "-")
         facts = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds}
-        state = {name: sum(of[key] for of in batch.get("stateOperators", ())) for name, key in STATE.items()}
+        state = {name: sum(operator[key] for operator in batch.get("stateOperators", ())) for name, key in STATE.items()}
         self._line({**facts, "watermark_at": watermark}, {"steps": batch["durationMs"], **state})
 
     def _add(self, name: str, rows: int, seconds: float, **fields: Any) -> None:

@@ -24,8 +24,9 @@ AVAILABLE_NOW = {"availableNow": True}
 CONTINUOUS = ("bronze.events", "silver.readings")
 """Tables that grow all the time while `run` goes on."""
 SNAPSHOTS = {"maintenanceInterval": "2s", "minDeltasForSnapshot": "2"}
-"""Of the state of a query that ends. A start reads the newest one and all changes since. By default Spark looks once a minute whether there
-were ten batches, so that short runs never leave one (measured: 30 s to read it, at each start behind a backlog of 30,000,000 events)."""
+"""Settings for the state of a query that ends. A start reads the newest snapshot of the state and all changes since. By default Spark
+looks once a minute whether there were ten batches, so that short runs never leave one (measured: 30 s to read it, at each start
+behind a backlog of 30,000,000 events)."""
 Queries = Mapping[Flow, StreamingQuery]
 
 
@@ -34,7 +35,7 @@ class StoppedError(Exception):
 
 
 class WriteBarrier:
-    """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
+    """A barrier that a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
     def __init__(self, stop: threading.Event) -> None:
         """Open. `errors`: by flow, what ended its write. `callers`: by flow, the port from which its query called last."""
@@ -74,8 +75,8 @@ class WriteBarrier:
             time.sleep(POLL_SECONDS / 10)
 
     def _has_noted_one(self, flow: Flow) -> bool:
-        offsets, begun = self._begun[flow.name]
-        return newest_batch(offsets) > begun
+        offsets, number = self._begun[flow.name]
+        return newest_batch(offsets) > number
 
 
 def every(seconds: float) -> dict[str, str]:
@@ -132,7 +133,7 @@ def stop_queries(queries: Queries, progress: Progress, barrier: WriteBarrier) ->
 
 
 def _raise_if_broken(flow: Flow, query: StreamingQuery, barrier: WriteBarrier) -> None:
-    """What went wrong in Python, where it did: Spark tells of that by a trace without the error."""
+    """Raise the error of Python code, if it was one: Spark reports only a trace of it."""
     broken: StreamingQueryException | None = query.exception()
     if broken is not None and not (barrier.stop.is_set() and StoppedError.__name__ in str(broken)):
         raise barrier.errors.get(flow.name, broken) from broken

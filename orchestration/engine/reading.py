@@ -1,4 +1,4 @@
-"""What flows read: tables, as streams."""
+"""Tables as streams, which queries read."""
 
 from collections.abc import Sequence
 

@@ -44,7 +44,7 @@ def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None,
 
 
 def settings_of(engine: Engine, jars: Sequence[Path]) -> dict[str, str]:
-    """What a session is started with. Under spark-submit, master and jars are those of its command line, unless conf names a master."""
+    """Return the settings of a session. Under spark-submit, master and jars are those of its command line, unless conf names a master."""
     settings = {**engine.settings, **SETTINGS, **_of_engine(engine), "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
     if engine.master is not None:
         # For executors, as their machines may have no cache of jars. Not on this machine alone: it would copy every jar at every start,

@@ -1,6 +1,6 @@
-"""What becomes of windows that a micro-batch closed: appended to the tables of gold, as are the vectors that they complete.
+"""Write the windows that a micro-batch closed to the tables of gold, and the vectors that they complete.
 
-By Arrow, piece by piece, all groups of the stream at once: one commit of aggregates and one of vectors.
+Arrow does it, piece by piece, for all groups of the stream at once: one commit of aggregates and one of vectors.
 """
 
 import threading
@@ -39,7 +39,7 @@ class MicroBatch:
 
     def stamped(self, rows: pa.Table) -> pa.Table:
         """With the columns that every row of gold has."""
-        revision, number = (pa.repeat(pa.scalar(n, of), len(rows)) for n, of in ((0, pa.int32()), (self.number, pa.int64())))
+        revision, number = (pa.repeat(pa.scalar(n, kind), len(rows)) for n, kind in ((0, pa.int32()), (self.number, pa.int64())))
         return rows.append_column("revision", revision).append_column("gold_batch", number)
 
 

@@ -1,7 +1,7 @@
-"""What becomes of a micro-batch: appended to its tables, each once, however often the batch is repeated.
+"""Write a micro-batch to its tables: each once, however often the batch is repeated.
 
-Every append carries pipeline/flow/table/generation as its application id and the micro-batch as its version, so that
-Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
+Every append carries pipeline/flow/table/generation as its application id and the micro-batch as its version, so that Delta itself refuses
+the second one. Without it, a crash between two tables doubles rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,16 +28,16 @@ from orchestration.storage.tables import Table
 from silver.readings import without_keys_of
 
 MANY_BYTES = 16 * 1024 * 1024
-"""Of bronze, whose rows Spark writes itself."""
+"""Bytes of bronze from which on Spark writes the rows itself."""
 FEW_BYTES = 4 * 1024 * 1024
-"""Of a task: so many are handed to this process, which writes those of all tasks as one file."""
+"""The most bytes of a task that are handed to this process, which writes those of all tasks as one file."""
 OF_TASK = pa.schema(
     [
         *(("path", pa.string()), ("size", pa.int64()), ("modified_ms", pa.int64()), ("statistics", pa.string()), ("count", pa.int64())),
         ("rows", pa.binary()),
     ]
 )
-"""What a task has written, or its few `rows` as a stream of Arrow."""
+"""The files that a task has written, or its few `rows` as a stream of Arrow."""
 
 
 def append(rows: DataFrame, table: Table, app_id: str, version: int, *, is_large: bool = False) -> None:
@@ -55,14 +55,14 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, *, is_large
 
 
 def _files_of_spark(rows: DataFrame, shape: FileShape) -> list[DataFile]:
-    """Of many rows: for silver of 2,000,000 events it takes 22 s, and tasks that write with Arrow 34 s (measured)."""
+    """Write many rows by Spark: for silver of 2,000,000 events it takes 22 s, and tasks that write with Arrow 34 s (measured)."""
     with TemporaryDirectory(prefix=".writing-", dir=shape.folder) as folder:
         rows.select(shape.columns.names).write.mode("overwrite").parquet(folder)
         return [file for written in sorted(Path(folder).glob("part-*")) if (file := move_in(shape, written))]
 
 
 def _files_of_tasks(rows: DataFrame, shape: FileShape) -> list[DataFile]:
-    """Of few rows one, however many tasks have some: for 5,000 rows in half the time."""
+    """Write few rows as one file, however many tasks have some: for 5,000 rows in half the time."""
     of_tasks = rows.mapInArrow(partial(_written, shape, FEW_BYTES), from_arrow_schema(OF_TASK)).toArrow()
     handed = [pa.ipc.open_stream(few) for few in of_tasks["rows"].drop_null().to_pylist()]
     rest = write_file(shape, merged(pa.Table.from_batches([batch]) for batch in chain.from_iterable(handed)))
@@ -103,14 +103,14 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
 def is_half_done(lake: Lake, stream: str) -> bool:
     """Whether gold holds rows of a micro-batch that a kill ended; until the stream repeats it, the rest of it may be missing."""
     flow = f"gold.{stream}"
-    finished, begun = (newest_batch(lake.checkpoint(flow) / log) for log in ("commits", "offsets"))
-    if begun <= finished:  # nearly always, and then no table is looked at
+    finished, started = (newest_batch(lake.checkpoint(flow) / log) for log in ("commits", "offsets"))
+    if started <= finished:  # nearly always, and then no table is looked at
         return False
     return any(lake.newest_gold_batch(stream, kind) > finished for kind in ("aggregates", "vectors"))
 
 
 def _bytes_read(lake: Lake, flow: str, batch_id: int) -> int:
-    """Of bronze, by a micro-batch of silver, by the log."""
+    """Return the bytes of bronze that a micro-batch of silver reads, from the log."""
     path = lake.table_path("bronze.events")
     source_id = table_id(path)
     first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
@@ -118,9 +118,9 @@ def _bytes_read(lake: Lake, flow: str, batch_id: int) -> int:
 
 
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:
-    """By the log alone: whether a row of silver.late is at or after the watermark, as one that was in quarantine may be.
+    """Say, from the log alone, whether a row of silver.late is at or after the watermark, as one that was in quarantine may be.
 
-    The stream turns away what is behind it; of what is ahead, it has only seen readings.
+    The stream rejects what is behind the watermark; of what is ahead, it has only seen readings.
     """
     newest = max_in_log(lake.tables["silver.late"].location, "event_time")
     # The log tells whole milliseconds, rounded down.
