@@ -86,6 +86,7 @@ servers: ## the Debian packages that tests use; installed where they are missing
 
 .PHONY: test
 test: install servers ## the default tests, file by file on two processes
+	@mkdir -p artifacts && $(PY) -m tests.built >artifacts/test-lakes.log 2>&1 || { tail -n 30 artifacts/test-lakes.log >&2; exit 1; }
 	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
 
 .PHONY: test-processes
@@ -94,11 +95,11 @@ test-processes: install servers ## tests of real processes that are killed, stop
 
 .PHONY: quick
 quick: install ## the tests that need no Spark, in two minutes
-	$(PY) -m pytest $(IN_TWO) -m "not (spark or slow or processes)"
+	$(PY) -m pytest $(IN_TWO) -m "not (spark or lakes or slow or processes)"
 
 .PHONY: slow
-slow: install servers ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cluster or damage or dbt or defects or kill or planted or snapshots)"
+slow: install servers ## the long ones of the tests, of which `make test` has shorter ones; property tests with all examples
+	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (bi or cluster or damage or dbt or defects or kill or planted or snapshots)"
 
 ROUNDS ?= 1
 ifndef SEED

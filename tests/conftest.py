@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from tests.session import session
 from tests.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -34,15 +34,10 @@ PROGRAMS = {
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
 """Debian keeps servers away from it."""
 
-# Far from UTC, where a test would pass by luck.
-os.environ["TZ"] = "Asia/Kathmandu"
-time.tzset()
-# Code of tests runs a few times: the JVM's second compiler would take more time than it saves. Every JVM of a test's processes too.
-# Without the second compiler there are 48 MB for compiled code, and a long test ends with the JVM when they are full (seen).
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
-# A machine that is busy with another test is no mistake.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# A machine that is busy with another test is no mistake. `make slow` takes all examples.
+settings.register_profile("all", deadline=None, max_examples=300)
+settings.register_profile("few", deadline=None, max_examples=25)
+settings.load_profile("few")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,20 +76,10 @@ def seed(pytestconfig: pytest.Config) -> int | None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The session as the product makes it, but for plans, which are neither compiled nor changed while they run; one for all tests.
-
-    For a few rows both take longer than running: 143 s with compiling and 96 s without for test_flows and test_retry on two processes, and
-    97 s with adaptive execution and 85 s without for two others. Processes that tests start do both, as the product does.
-    """
-    # Imported here: tests of configuration, rows and errors run in a second without Spark.
-    from orchestration.conf.model import Engine
-    from orchestration.engine.jars import fetched
-    from orchestration.engine.session import INTERPRETED, spark_session
-
-    changes = INTERPRETED | {"spark.sql.adaptive.enabled": "false"}
-    session = spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched(), changes=changes)
-    yield session
-    session.stop()
+    """One session for all tests."""
+    started = session()
+    yield started
+    started.stop()
 
 
 @pytest.fixture(scope="session")

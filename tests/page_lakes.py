@@ -74,6 +74,16 @@ PARAMETERS = st.dictionaries(
 """Any of them, and of those that views ask for."""
 
 
+def small(folder: Path, spark: SparkSession) -> Path:
+    """Its conf. One run has brought readings, a duplicate, an unreadable, a hostile and a future one."""
+    written = write_conf(folder, plant="path: ./landing")
+    good = [event("oven", "temperature", 20.0, at(f"12:{minute:02d}:00")) for minute in range(0, 60, 5)]
+    hostile = event(HOSTILE, "temperature", 20.0, at("12:00:00"))
+    land(folder, "1.jsonl", [*good, good[0], "rubbish", hostile, event("oven", "temperature", 20.0, at("2999-01-01"))])
+    run(load(written), spark)
+    return written
+
+
 def plant(folder: Path, spark: SparkSession) -> Path:
     """Its conf. The oven measures for four hours, the fridge for one, then the oven says something late. Quality has been checked."""
     written = write_conf(folder, plant="path: ./landing")

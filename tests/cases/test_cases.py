@@ -3,21 +3,19 @@
 README.md of tests says which case is which. Times are on the second of March 2026, UTC, where they do not say another day.
 """
 
-import shutil
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from bronze.events import ARRIVED
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.load import load
+from orchestration.conf.model import Conf
 from orchestration.connectors.sampling import sample_of_file
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
@@ -25,9 +23,11 @@ from orchestration.jobs.preview import Preview, preview
 from orchestration.jobs.watched_fields import missing_fields
 from silver.measurements import measurements
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import run, table
+from tests.built import built
+from tests.lakes import table
 from tests.rows import at
 
+pytestmark = pytest.mark.lakes
 HERE = Path(__file__).parent
 RIGHT = {
     "press": """line-1 Channel1.Press01.OilTemp 08:00:00.950 54.2; line-1 Channel1.Press02.OilTemp 08:00:00.950 51.0;
@@ -77,21 +77,10 @@ BROKEN = {
 }
 
 
-@dataclass(frozen=True)
-class Made:
-    """The lake of all cases after one run."""
-
-    lake: Lake
-    folder: Path
-
-
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
-    folder = tmp_path_factory.mktemp("cases")
-    shutil.copytree(HERE, folder, dirs_exist_ok=True)
-    conf = load(folder / "conf")
-    run(conf, spark)
-    yield Made(Lake(conf, spark), folder)
+def conf() -> Conf:
+    """Of the lake of all cases after one run, to be read."""
+    return load(built("cases") / "conf")
 
 
 def expected(text: str) -> list[tuple[str, str, object, float]]:
@@ -101,8 +90,8 @@ def expected(text: str) -> list[tuple[str, str, object, float]]:
 
 
 @pytest.mark.parametrize("source", RIGHT)
-def test_the_readings_of_a_case_are_right_and_all_else_has_its_reason(source: str, made: Made) -> None:
-    readings, quarantine = (table(made.lake.conf, f"silver.{name}") for name in ("readings", "quarantine"))
+def test_the_readings_of_a_case_are_right_and_all_else_has_its_reason(source: str, conf: Conf) -> None:
+    readings, quarantine = (table(conf, f"silver.{name}") for name in ("readings", "quarantine"))
     found = readings[readings.source == source][["device_id", "metric", "event_time", "value"]].itertuples(index=False, name=None)
     right = expected(RIGHT[source])
     assert [row[:3] for row in sorted(found)] == [row[:3] for row in right]
@@ -111,8 +100,8 @@ def test_the_readings_of_a_case_are_right_and_all_else_has_its_reason(source: st
     assert Counter(rule for rules in quarantine[quarantine.source == source].broken_rules for rule in rules) == BROKEN.get(source, {})
 
 
-def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference(made: Made) -> None:
-    days = {day["source"]: day for day in by_day(account(open_tables(made.lake)).batches)}
+def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference(conf: Conf) -> None:
+    days = {day["source"]: day for day in by_day(account(open_tables(Lake(conf))).batches)}
     assert {day[alarm] for day in days.values() for alarm in ALARMS} == {0}
     assert (days["spindle"]["duplicates"], days["spindle"]["conflicts"]) == (5, 4)
     assert {name: day["without_measurements"] for name, day in days.items() if day["without_measurements"]} == {
@@ -121,24 +110,24 @@ def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference
         "cell": 1,
         "history": 3,
     }
-    report = verify(latest_snapshot(made.lake.conf), made.lake.conf)
+    report = verify(latest_snapshot(conf), conf)
     assert [outcome.first for outcome in report.outcomes if outcome.differences] == []
 
 
-def test_no_window_is_of_a_clock_that_was_never_set_and_a_flag_keeps_a_void_value_out_of_its_average(made: Made) -> None:
-    windows = table(made.lake.conf, "gold.plant_aggregates")
+def test_no_window_is_of_a_clock_that_was_never_set_and_a_flag_keeps_a_void_value_out_of_its_average(conf: Conf) -> None:
+    windows = table(conf, "gold.plant_aggregates")
     assert set(windows.window_start.dt.year) == {2026}
     assert windows[windows.metric == "Channel1.Press01.Pressure"].value.to_list() == [182.5]
 
 
-def test_a_header_that_is_in_another_encoding_is_refused_with_its_file_and_read_by_nobody(made: Made) -> None:
-    assert "flight_as_utf_8" not in set(table(made.lake.conf, "bronze.events").source)
+def test_a_header_that_is_in_another_encoding_is_refused_with_its_file_and_read_by_nobody(conf: Conf) -> None:
+    assert "flight_as_utf_8" not in set(table(conf, "bronze.events").source)
     with pytest.raises(ConfError, match=r"flight.csv is left out by a run: its header has the byte 0xB0 at place 15.* set `encoding`"):
-        sample_of_file(made.lake.conf.sources["flight_as_utf_8"], made.folder / "landing/28a/flight.csv")
+        sample_of_file(conf.sources["flight_as_utf_8"], conf.folder.parent / "landing/28a/flight.csv")
 
 
-def test_a_sensor_whose_key_changes_is_told(made: Made) -> None:
-    (told,) = [sentence for sentence in missing_fields(made.lake.conf.lake) if "metric top of source tele" in sentence]
+def test_a_sensor_whose_key_changes_is_told(conf: Conf) -> None:
+    (told,) = [sentence for sentence in missing_fields(conf.lake) if "metric top of source tele" in sentence]
     assert told.endswith("and has none since, though 3 events came; new fields: DS18B20-1.Id, DS18B20-2.Id")
 
 

@@ -90,6 +90,13 @@ class Plant:
         for name in ("landing", "lake"):
             (folder / name).mkdir()
 
+    @classmethod
+    def opened_at(cls, folder: Path) -> "Plant":
+        """One that was made there, or copied to there."""
+        plant = cls.__new__(cls)
+        plant.folder, plant.lake, plant._tidemark, plant._environment = folder, folder / "lake", TIDEMARK, {}
+        return plant
+
     def let_tasks_write(self, *, all_of_it: bool) -> None:
         """Whether tasks of Spark write rows too that are so few that the process would."""
         self._environment = {TASKS_WRITE: "1"} if all_of_it else {}

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.engine.session import HEAP_STORE
-from tests.damage.damaged import Damaged, built
+from tests.built import copy_of
+from tests.damage.damaged import Damaged, opened
 
 
 @pytest.fixture(scope="session")
 def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damaged:
     """With the state in the heap."""
-    return built(spark, HEAP_STORE, tmp_path_factory.mktemp("damaged"))
+    return opened(copy_of("damage", tmp_path_factory.mktemp("damaged")), spark)
 
 
 @pytest.fixture

@@ -90,9 +90,14 @@ def readings(first: int, last: int, value: int) -> list[str]:
     return [event("oven", "temperature", value * n, time) for n, time in enumerate(minutes(START, last)) if n >= first]
 
 
-def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
+def opened(folder: Path, spark: SparkSession) -> Damaged:
+    """One that was built there."""
+    return Damaged(conf(folder, groups={"kitchen": KITCHEN}, flows={"warm": FlowSpec("warm", sessions=Sessions(60, "temperature"))}), spark)
+
+
+def build(folder: Path, spark: SparkSession, provider: str = HEAP_STORE) -> Damaged:
     """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
-    made = conf(folder, groups={"kitchen": KITCHEN}, flows={"warm": FlowSpec("warm", sessions=Sessions(60, "temperature"))})
+    made = opened(folder, spark).made
     spark.conf.set(PROVIDER, provider)
     with (
         patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none

@@ -14,7 +14,7 @@ from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE
 from orchestration.errors import TidemarkError
 from orchestration.storage.generations import active_generation
 from tests.damage.cells import PARTS, WAYS, inflict
-from tests.damage.damaged import PROVIDER, Damaged, built
+from tests.damage.damaged import PROVIDER, Damaged, build
 
 ROW = re.compile(r"^\| (.+?) \|" + r" (refused|named|mended|-) \|" * len(WAYS) + "$", re.MULTILINE)
 SAID: Mapping[tuple[str, str], str] = {
@@ -41,7 +41,7 @@ def often_snapshots_of_state(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="module")
 def in_rocksdb(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damaged:
-    return built(spark, ROCKSDB_STORE, tmp_path_factory.mktemp("rocksdb"))
+    return build(tmp_path_factory.mktemp("rocksdb"), spark, ROCKSDB_STORE)
 
 
 @pytest.fixture

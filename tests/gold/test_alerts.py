@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
@@ -214,7 +214,6 @@ def judged_in(cuts: Sequence[int], alert: Alert, rows: Sequence[tuple[str, float
     return sorted(found, key=lambda row: (row["changed_at"], row["entity"])), {entity: asdict(state) for entity, state in states.items()}
 
 
-@settings(max_examples=400, deadline=None)
 @given(ALERTS, SLICES, st.lists(st.integers(0, 250), max_size=12).map(sorted))
 def test_the_changes_are_the_same_however_time_is_cut(alert: Alert, rows: list[tuple[str, float, bool | None]], cuts: list[int]) -> None:
     whole = judged_in([], alert, rows)
@@ -222,7 +221,6 @@ def test_the_changes_are_the_same_however_time_is_cut(alert: Alert, rows: list[t
         assert judged_in(slices, alert, rows) == whole
 
 
-@settings(max_examples=300, deadline=None)
 @given(ALERTS, SLICES)
 def test_each_change_begins_where_the_one_before_it_ended_and_an_episode_ends_in_normal(
     alert: Alert, rows: list[tuple[str, float, bool | None]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze.events import ARRIVED, identified
@@ -112,7 +112,6 @@ def test_another_process_goes_on_with_what_is_known() -> None:
     assert told(again.take(of([event(2, 310), event(3, 20)]))) == [("hot", "oven", "normal", 3)]
 
 
-@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.sampled_from(["oven", "press", "nobody"]), st.sampled_from([200, 270, 290, "x"])), min_size=1, max_size=30),
     st.data(),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gold.flow_spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
@@ -181,7 +181,6 @@ KINDS: list[tuple[Kind, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("of", "fits"), KINDS, ids=lambda value: type(value).__name__)
-@settings(max_examples=60, deadline=None)
 @given(
     times=st.sets(st.tuples(st.sampled_from(["a1", "a2", "b"]), st.sampled_from("xy"), st.integers(0, 60)), max_size=40),
     values=st.lists(st.integers(0, 4), min_size=40, max_size=40),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gold.revisions import changed, latest, next_revision
@@ -53,14 +53,12 @@ def as_set(rows: pa.Table) -> set[str]:
     return {str(row) for row in rows.to_pylist()}
 
 
-@settings(deadline=None)
 @given(HISTORY)
 def test_the_latest_of_each_key(history: dict[tuple[str, str, datetime], list[Any]]) -> None:
     expected = table([(*key, *contents[-1], len(contents) - 1) for key, contents in history.items()], OF_HISTORY)
     assert as_set(latest(of_history(history), VECTOR_KEY)) == as_set(expected)
 
 
-@settings(deadline=None)
 @given(ROWS, HISTORY)
 def test_the_next_revision_is_one_more_than_the_highest_and_1_of_a_new_key(rows: Rows, history: dict[Any, list[Any]]) -> None:
     expected = table([(*key, *content, len(history.get(key, [])) or 1) for key, content in rows.items()], OF_HISTORY)
@@ -68,7 +66,6 @@ def test_the_next_revision_is_one_more_than_the_highest_and_1_of_a_new_key(rows:
     assert str(revised.to_pylist()) == str(expected.to_pylist())
 
 
-@settings(deadline=None)
 @given(ROWS, ROWS)
 def test_what_is_new_or_has_other_content_is_changed(rows: Rows, before: Rows) -> None:
     def plain(content: Any) -> str:  # 0 equals -0, NaN itself

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gold.alert_spec import Alert, Signal
@@ -159,7 +159,6 @@ KINDS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(KINDS, DEVICES, st.lists(st.integers(0, 400), max_size=5).map(sorted))
 def test_samples_and_what_is_judged_of_them_are_the_same_however_time_is_cut(
     alert: Alert, rows: list[tuple[str, int, int]], cuts: list[int]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze.schema import INSTANT
@@ -50,7 +50,6 @@ def text_of(draw: Callable[..., str], pattern: str) -> str:
     return re.sub(r"'(T)'|([A-Za-z])\2*", lambda run: run[1] or draw(st.sampled_from(SAMPLES.get(run[2], SAMPLES["z"]))), pattern)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.data(), patterns(), st.sampled_from(["UTC", "Europe/Berlin", "America/Sao_Paulo"]), st.sampled_from([None, "first", "second"]))
 def test_each_pattern_that_conf_may_hold_is_read_as_verify_reads_it(data: st.DataObject, pattern: str, zone: str, hour: str | None) -> None:
     time = Time("t", pattern, zone, hour)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.audit.verify import json_payload as grammar
@@ -57,7 +57,6 @@ def test_hostile_payloads_are_read_as_verify_reads_them(source: str, seed: int |
         assert of_silver(events, SHAPES[source]) == of_verify(events, SHAPES[source])
 
 
-@settings(deadline=None)
 @given(st.lists(OF_LONG, max_size=5), st.lists(OF_WIDE, max_size=5), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r")]))
 def test_generated_payloads_are_read_as_verify_reads_them(long: list[Any], wide: list[Any], separators: tuple[str, str]) -> None:
     for of, shape in ((long, LONG), (wide, WIDE)):
@@ -74,7 +73,6 @@ def test_the_quick_reader_and_the_careful_one_agree(source: str, monkeypatch: py
     assert of_silver(events, SHAPES[source]) == quick
 
 
-@settings(deadline=None)
 @given(VALUE, VALUE)
 def test_what_is_no_text_is_named_by_its_json_in_both_readers(first: str, second: str) -> None:
     text = f'{{"a":{first},"b":{second},"a":{second}}}'

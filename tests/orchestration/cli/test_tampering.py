@@ -18,30 +18,12 @@ from orchestration import crash
 from orchestration.cli.app import exit_code
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
-from tests.lakes import copy_tree, event, land, minutes, recorded, rewrite, run, with_batches_of
+from tests.built import BROKEN, copy_of
+from tests.lakes import event, land, recorded, rewrite, run
 from tests.rows import at
 
+pytestmark = pytest.mark.lakes
 START = at("2026-01-05T00:00:00")
-CONF = {
-    "pipeline": "pipeline: tampered\nlake: ./lake\npolicy: {lateness_seconds: 600}\n",
-    "sources": """
-sources:
-  plant:
-    path: ./landing
-    format: json
-    settle_seconds: 0
-    device: {field: device}
-    time: {field: ts}
-    metric: {field: metric}
-    value: {field: value}
-""",
-    "metrics": "metrics:\n  temperature: {aggregation: average, step_seconds: 600}\n",
-    "devices": "devices:\n  oven: {groups: [kitchen]}\n",
-    "groups": "groups:\n  kitchen: {metrics: [temperature], vector: {entity: device}}\n",
-    "rules": "rules: {}\n",
-}
-LATE = event("oven", "temperature", 99.0, START + timedelta(minutes=15, seconds=1))
-BROKEN = '{"device": "oven", "metric": "temperature", "value": 7'
 Rows = list[dict[str, Any]]
 
 
@@ -49,26 +31,10 @@ class KilledError(BaseException):
     """As a kill would, past every handler."""
 
 
-@pytest.fixture(scope="module")
-def untouched(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two bronze batches: the second one has a late row and a broken one."""
-    folder = tmp_path_factory.mktemp("untouched")
-    (folder / "conf").mkdir()
-    for name, text in CONF.items():
-        (folder / "conf" / f"{name}.yml").write_text(text)
-    land(folder, "1.json", [event("oven", "temperature", 20 + n, time) for n, time in enumerate(minutes(START, 31))])
-    land(folder, "2.json", [LATE, BROKEN, event("oven", "temperature", 60, START + timedelta(minutes=40))])
-    made = Lake.open(folder / "conf").conf
-    run(with_batches_of(made, 1), spark)
-    return folder
-
-
 @pytest.fixture
-def lake(untouched: Path, tmp_path: Path) -> Lake:
+def lake(tmp_path: Path) -> Lake:
     """A copy to change."""
-    for part in ("conf", "lake"):
-        copy_tree(untouched / part, tmp_path / part)
-    return Lake.open(tmp_path / "conf")
+    return Lake.open(copy_of("tampered", tmp_path) / "conf")
 
 
 @pytest.fixture

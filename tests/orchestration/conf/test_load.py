@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.conf.document import read_document
@@ -181,7 +181,6 @@ def loaded_or_refused(file: str, content: bytes) -> None:
             assert all(line.startswith(str(folder)) for line in str(error).split("\n"))
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.sampled_from(FILES), st.text().map(str.encode) | st.binary() | st.text("-:{}[]&*!|>'\"#%@, \n\tab<1", max_size=60).map(str.encode)
 )
@@ -189,7 +188,6 @@ def test_any_text_at_all_is_loaded_or_refused(file: str, content: bytes) -> None
     loaded_or_refused(file, content)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_any_value_in_place_of_a_setting_is_loaded_or_refused(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.conf.load import load
@@ -216,7 +216,6 @@ events = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(events, min_size=1, max_size=4), st.sampled_from(["json", "list", "csv"]))
 def test_whatever_is_proposed_can_be_loaded(rows: list[dict[str, Any]], kind: str) -> None:
     lines = [json.dumps({"ts": START, "list": [row]} if kind == "list" else row) for row in rows]

@@ -15,6 +15,7 @@ from tests.server_process import free_ports
 from tests.services import Up, rows, tidemark
 from tests.waiting import until
 
+pytestmark = pytest.mark.processes
 EVENT = '{"device": "oven", "metric": "temperature", "value": 20.5, "ts": "2026-01-05T12:00:00Z"}\n'
 
 

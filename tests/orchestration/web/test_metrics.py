@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from pyspark.sql import SparkSession
 
 from expectations.suite import Expectation, Severity
 from orchestration.cli.app import COMMANDS
@@ -25,8 +24,8 @@ from orchestration.storage.lease import sole_writer
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.history import note
 from orchestration.supervisor.service_state import PartState, ServiceState, folder_of, write_service
-from tests.collectors import write_conf
-from tests.lakes import event, land, run, write
+from tests.built import copy_of
+from tests.lakes import write
 from tests.pages import Served, served
 from tests.prometheus import Prometheus, promtool
 from tests.rows import at
@@ -39,17 +38,14 @@ ALERTS = [alert for group in yaml.safe_load(RULES.read_text())["groups"] for ale
 TOKEN = "correct-horse-battery-staple"
 SETTINGS = "page: {port: 0, token: '${env:PAGE_TOKEN}'}\nquality: {gates: {silver.readings: hold}}\n"
 LABELS = {"node", "layer", "part", "outcome", "rule", "source", "table", "suite", "severity"}
-pytestmark = pytest.mark.prometheus
+pytestmark = [pytest.mark.lakes, pytest.mark.prometheus]
 
 
 @pytest.fixture(scope="module")
-def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Of a lake that one run has filled, with a closed gate, a failed expectation, and parts one of which does not run."""
-    folder = tmp_path_factory.mktemp("metrics")
-    written, lake = write_conf(folder, plant="path: ./landing"), Location(folder / "lake")
-    good = [event("oven", "temperature", 20.0, at(f"12:{minute:02d}:00")) for minute in range(0, 60, 5)]
-    land(folder, "1.jsonl", [*good, good[0], "rubbish", event("thief", "temperature", 20.0, at("12:00:00"))])
-    run(load(written), spark)
+    folder = copy_of("page", tmp_path_factory.mktemp("metrics"))
+    written, lake = folder / "conf", Location(folder / "lake")
     with (written / "pipeline.yml").open("a") as file:
         file.write(SETTINGS)
     note(lake, {"flow": "silver.readings", "batch": 0, "rows": 15, "seconds": 1.5, "state_rows": 12, "state_bytes": 4096})
@@ -101,7 +97,7 @@ def test_the_metrics_are_those_of_the_lake(server: Served) -> None:
         ("batch_seconds", "silver.readings"): 1.5,
         ("state_rows", "silver.readings"): 12,
         ("state_bytes", "silver.readings"): 4096,
-        ("events_total",): 15,
+        ("events_total",): 16,
         ("unaccounted_events",): 0,
         ("measurements", "duplicates"): 1,
         ("quarantined_rows", "payload_is_readable", "plant"): 1,

@@ -17,6 +17,7 @@ from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import RUNS, RunOfJob
 from orchestration.supervisor.history import note
+from tests.built import copy_of
 from tests.collectors import write_conf
 from tests.lakes import copy_tree, event, land, run
 from tests.pages import Served, served
@@ -25,20 +26,15 @@ from tests.waiting import until
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 COMMAND = [sys.executable, "-m", "orchestration.cli.app"]
-pytestmark = pytest.mark.chromium
+pytestmark = [pytest.mark.chromium, pytest.mark.lakes]
 
 
 @pytest.fixture(scope="module")
-def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Of a lake that one run has filled, and that somebody writes: readings, a duplicate, an unreadable and a future one."""
-    folder = tmp_path_factory.mktemp("page")
-    written = write_conf(folder, plant="path: ./landing")
-    good = [event("oven", "temperature", 20.0, at(f"12:{minute:02d}:00")) for minute in range(0, 60, 5)]
-    hostile = event(HOSTILE, "temperature", 20.0, at("12:00:00"))
-    land(folder, "1.jsonl", [*good, good[0], "rubbish", hostile, event("oven", "temperature", 20.0, at("2999-01-01"))])
-    run(load(written), spark)
+def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of a lake that one run has filled, and that somebody writes."""
+    folder = copy_of("page", tmp_path_factory.mktemp("page"))
     with sole_writer(Location(folder / "lake")):
-        yield written
+        yield folder / "conf"
 
 
 def test_the_overview_shows_each_flow_and_where_every_event_is(page: Page) -> None:

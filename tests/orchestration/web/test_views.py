@@ -12,9 +12,8 @@ from urllib.parse import urlencode
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from playwright.sync_api import Browser, Page
-from pyspark.sql import SparkSession
 
 from orchestration.conf.load import load
 from orchestration.location import Location
@@ -23,19 +22,19 @@ from orchestration.storage.gate_state import RELEASES, Failure, GateState, write
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import NOTES
 from orchestration.storage.tables import LakeStore
-from tests.page_lakes import HOSTILE, LONG, PARAMETERS, PATHS, VIEWS, plant
+from tests.built import copy_of
+from tests.page_lakes import HOSTILE, LONG, PARAMETERS, PATHS, VIEWS
 from tests.pages import Served, plotted, serious_violations
 from tests.rows import at
 
-pytestmark = pytest.mark.chromium
+pytestmark = [pytest.mark.chromium, pytest.mark.lakes]
 
 
 @pytest.fixture(scope="module")
-def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("views")
-    written = plant(folder, spark)
+def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = copy_of("views", tmp_path_factory.mktemp("views"))
     with sole_writer(Location(folder / "lake")):
-        yield written
+        yield folder / "conf"
 
 
 def test_a_group_is_as_good_as_its_worst_device_and_the_share_is_said(page: Page, server: Served) -> None:
@@ -71,7 +70,7 @@ def test_a_chart_marks_windows_that_are_amended_open_and_carried(page: Page, ser
     assert painted
 
 
-def test_a_zoom_has_a_link_and_stays_when_the_view_is_brought_anew(page: Page, server: Served, conf: Path, spark: SparkSession) -> None:
+def test_a_zoom_has_a_link_and_stays_when_the_view_is_brought_anew(page: Page, server: Served) -> None:
     page.goto(f"{server.address}/groups?group=kitchen&span=day")
     box = page.locator(".u-over").first.bounding_box()
     assert box is not None
@@ -274,7 +273,6 @@ def test_a_note_on_any_instant_is_refused_or_shown(server: Served, begins: str) 
 
 
 @given(PATHS, PARAMETERS)
-@settings(max_examples=150, deadline=None)
 def test_no_parameter_makes_it_fail_and_json_is_json(server: Served, path: str, parameters: dict[str, str]) -> None:
     status, headers, body = server.ask(f"{path}?{urlencode(parameters)}")
     assert status in (200, 400), body

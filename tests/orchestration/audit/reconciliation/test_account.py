@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,40 +14,22 @@ from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies
-from orchestration.conf.model import Conf, Source
-from orchestration.conf.transport_settings import LandingFolder
+from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
-from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import conf, copy_tree, event, land, minutes, run
+from tests.built import account_conf, copy_of
+from tests.lakes import event
 from tests.rows import at
 
+pytestmark = pytest.mark.lakes
 START = at("2026-01-05T00:00:00")
-ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
-SILVER = ("bronze.events", "silver.readings", "silver.ledger")
 FIRST = event("oven", "temperature", 0, START)
 
 
-@pytest.fixture(scope="module")
-def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    """A lake with readings, a duplicate, two rows in quarantine, a late one, and events of several measurements; in two bronze batches."""
-    folder = tmp_path_factory.mktemp("whole")
-    plain = conf(folder, groups={})
-    made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", ROOMS, LandingFolder(folder / "rooms", settle_seconds=0.0))})
-    lines = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
-    land(folder, "1.json", [*lines, lines[3], "{broken", event("oven", "temperature", 9, at("2099-01-01T00:00:00"))])
-    land(folder, "fridge.csv", ["T,when,P", *(f"{n},2026-01-05 00:{n:02},{n}" for n in range(3))], "rooms")
-    run(made, spark, SILVER)
-    land(folder, "2.json", [event("oven", "temperature", 1000, START + timedelta(minutes=15, seconds=1))])  # the watermark is at 00:20
-    run(made, spark, SILVER)
-    return made
-
-
 @pytest.fixture
-def made(whole: Conf, tmp_path: Path) -> Conf:
-    """A copy of that lake, to be tampered with."""
-    copy_tree(whole.lake.local, tmp_path / "lake")
-    return replace(whole, lake=Location(tmp_path / "lake"))
+def made(tmp_path: Path) -> Conf:
+    """A copy of the lake, to be tampered with."""
+    copy_of("account", tmp_path)
+    return account_conf(tmp_path)
 
 
 def of(made: Conf, since: date | None = None) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
@@ -84,19 +65,19 @@ def row_of(made: Conf, payload: str) -> int:
     return int(found[(found.payload == payload.encode()) & (found.bronze_batch == 0)].bronze_row.min())
 
 
-def test_a_clean_lake_is_accounted_for_by_source_and_day(whole: Conf) -> None:
-    rows, wrong = of(whole)
+def test_a_clean_lake_is_accounted_for_by_source_and_day(made: Conf) -> None:
+    rows, wrong = of(made)
     counts = {row["source"]: [row[name] for name in account.COLUMNS[2:]] for row in rows}
     assert counts == {"plant": [35, 31, 2, 0, 1, 1, 0, 0, 0, 0, 0, 0], "rooms": [3, 6, *[0] * 10]}
     assert (wrong, {tuple(row) for row in rows}) == ([], {account.COLUMNS})
 
 
-def test_a_lake_is_the_same_in_slices_of_any_size(whole: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = of(whole)
+def test_a_lake_is_the_same_in_slices_of_any_size(made: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = of(made)
     monkeypatch.setattr(account, "ROWS_AT_ONCE", 10)
-    parts = account.slices(account.open_tables(Lake(whole)).by_name, None)
+    parts = account.slices(account.open_tables(Lake(made)).by_name, None)
     assert len(parts) > 8
-    assert of(whole) == at_once
+    assert of(made) == at_once
 
 
 def test_a_deleted_reading_is_unaccounted(made: Conf) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gold.alert_spec import Alert, Hours
@@ -38,7 +38,6 @@ def of_verify(alert: Alert, rows: list[tuple[str, float, bool | None]], until: f
     return found
 
 
-@settings(max_examples=1000, deadline=None)
 @given(ALERTS, HOURS, SLICES, st.integers(180, 300))
 def test_both_give_the_same_changes(alert: Alert, hours: Hours | None, rows: list[tuple[str, float, bool | None]], until: float) -> None:
     declared = replace(alert, summary=SUMMARY, hours=hours)

@@ -110,7 +110,7 @@ def vector_by_definition(of_entity: dict[tuple[str, Seconds], float | None], fea
     return vector, [name for name in features if name not in fresh], [name for name in features if fresh.get(name, end) < end]
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.generate])
+@settings(phases=[Phase.generate])
 @given(READINGS, st.integers(-600, 900))
 def test_windows_are_what_their_definition_says(
     store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until: int
@@ -129,7 +129,7 @@ def test_windows_are_what_their_definition_says(
         assert row["value"] == pytest.approx(value_of(metric, expected[cell]), abs=1e-9 * (1 + row["value_size"]))
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.generate])
+@settings(phases=[Phase.generate])
 @given(READINGS, st.integers(-600, 900), st.integers(0, 400), st.sampled_from(["device", "group"]))
 def test_vectors_are_what_their_definition_says(
     store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until: int, max_fill: int, entity: str

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.audit.verify import records
@@ -86,7 +86,6 @@ def _without_place(row: str) -> str:
     return row.partition(", ")[2]
 
 
-@settings(deadline=None)
 @given(st.lists(OF_LONG, max_size=5), st.lists(OF_WIDE, max_size=5), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r")]))
 def test_generated_payloads_are_read_alike(long: list[Any], wide: list[Any], separators: tuple[str, str]) -> None:
     for payloads_of, shape in ((long, LONG), (wide, WIDE)):

@@ -13,41 +13,28 @@ from pyspark.sql import SparkSession
 from orchestration.audit.verify.check import Report, verify
 from orchestration.audit.verify.compare import Difference
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
-from orchestration.conf.model import Conf, Device
-from orchestration.location import Location
+from orchestration.conf.model import Conf
 from orchestration.storage.tables import LakeStore
 from silver.spec import Unknown
 from tests import lakes
-from tests.lakes import DEVICES, conf, copy_tree, event, land, minutes, recorded, run, with_batches_of
+from tests.built import built, copy_of, verify_conf
+from tests.lakes import recorded
 from tests.rows import at
 
+pytestmark = pytest.mark.lakes
 START = at("2026-01-05T00:00:00")
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    """A lake of two bronze batches with duplicates within and across batches, a hostile line, and all kinds of windows and vectors."""
-    folder = tmp_path_factory.mktemp("verified")
-    declared = conf(folder, devices={name: Device(name, groups, "hall") for name, groups in DEVICES.items()})
-    made = with_batches_of(declared, 1)
-    lines = [
-        event(device, metric, 20 + n % 7 + 0.1, time)
-        for n, time in enumerate(minutes(START, 240))
-        for device, metric in (("oven", "temperature"), ("oven", "power"), ("fridge", "temperature"), ("press", "vibration"))
-        if (n // 40) % 2 or metric != "power"
-    ]
-    half = len(lines) // 2
-    land(folder, "1.json", [*lines[:half], *lines[5:8], "broken", b'{"device":"\xff"}'])
-    land(folder, "2.json", [*lines[half - 3 :], event("nobody", "temperature", 1, START)])
-    run(made, spark)
-    return made
+def made() -> Conf:
+    """The lake as it was built, to be read."""
+    return verify_conf(built("verify"))
 
 
 @pytest.fixture
-def lake(made: Conf, tmp_path: Path) -> Conf:
+def lake(tmp_path: Path) -> Conf:
     """A copy to plant differences in."""
-    copy_tree(made.lake.local, tmp_path / "lake")
-    return replace(made, lake=Location(tmp_path / "lake"))
+    return verify_conf(copy_of("verify", tmp_path))
 
 
 def test_what_the_flows_leave_is_clean_and_every_table_is_compared(made: Conf) -> None:

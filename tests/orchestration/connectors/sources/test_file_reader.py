@@ -15,7 +15,7 @@ from tests.lakes import SHAPE
 CONTENT = st.lists(st.sampled_from([b"\n", b"\r\n", b"abc", b"\xff\x00", BYTE_ORDER_MARK]), max_size=12).map(b"".join)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CONTENT, st.integers(1, 9), st.booleans())
 def test_pieces_are_whole_lines_and_together_the_file(tmp_path: Path, content: bytes, length: int, is_packed: bool) -> None:
     file = tmp_path / f"{length}.json{'.gz' if is_packed else ''}"

@@ -50,7 +50,7 @@ def test_each_row_is_read_in_any_encoding_with_any_line_end(tmp_path: Path, enco
     assert [value for value in values(found, shape) if value] == [1.5, 2.5, 3.5]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.sampled_from("\n\r,\u0a00\u0100a"), max_size=12), st.integers(1, 5), st.sampled_from(["utf-16-be", "utf-32-le"]))
 def test_pieces_of_wide_letters_are_whole_lines(tmp_path: Path, text: str, length: int, encoding: str) -> None:
     file = tmp_path / "a.csv"

@@ -13,14 +13,17 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from orchestration.location import Location
+from orchestration.serving.dbt.project import shipped
 from orchestration.storage import registry
 from tests.chaos.inotify import Watch
 from tests.chaos.plants import SECONDS, TIDEMARK, Plant
-from tests.lakes import event, land
+from tests.lakes import event, land, run
 from tests.rows import at
 
+NAME = "a plant's"
 START = at("2026-01-05T20:00:00")
 METRICS = """
 metrics:
@@ -80,6 +83,21 @@ def dbt(plant: Plant, *arguments: str) -> Said:
     call = [*TIDEMARK, str(plant.folder / "conf"), "dbt", *arguments]
     done = subprocess.run(call, capture_output=True, text=True, timeout=SECONDS, check=False)
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def build(folder: Path, spark: SparkSession) -> None:
+    """A plant whose marts were built once, below a name that must be quoted everywhere."""
+    plant = made(folder / NAME)
+    land_the_first_day(plant)
+    run(plant.opened().conf, spark)
+    before = files(shipped())
+    said = dbt(plant, "build")
+    assert said.code == 0, said.out + said.err
+    assert files(shipped()) == before  # dbt writes below the lake, and nothing into the project
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*"))
 
 
 def killed(plant: Plant, pattern: str) -> str | None:

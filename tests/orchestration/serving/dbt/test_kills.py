@@ -28,13 +28,6 @@ OF_THE_SECOND = (
 )
 
 
-def copy(plant: Plant, folder: Path) -> Plant:
-    copy_tree(plant.folder, folder / plant.folder.name)
-    twin = Plant.__new__(Plant)
-    twin.__dict__.update(vars(plant) | {"folder": folder / plant.folder.name, "lake": folder / plant.folder.name / "lake"})
-    return twin
-
-
 def marts(plant: Plant) -> dict[str, list[str]]:
     """As readers see them."""
     return {name: content(plant.lake, name, version) for name, version in MARTS.rows(Location(plant.lake))[-1].versions.items()}
@@ -58,8 +51,8 @@ def test_killed_builds_come_to_what_a_full_rebuild_is_and_the_history_of_devices
         assert marts(plant) == before  # readers are at the versions of the first build
     assert killed(plant, OF_THE_SECOND[-1]) is not None
     assert len(MARTS.rows(Location(plant.lake))) == 2
-    (tmp_path / "anew").mkdir()
-    anew = copy(plant, tmp_path / "anew")
+    copy_tree(plant.folder, tmp_path / "anew" / "plant")
+    anew = Plant.opened_at(tmp_path / "anew" / "plant")
 
     after = dbt(plant, "build")
     assert (after.code, "are rebuilt" in after.err) == (0, False), after.out + after.err

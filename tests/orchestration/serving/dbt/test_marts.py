@@ -20,11 +20,13 @@ from orchestration.storage import registry
 from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
+from tests.built import copy_of
 from tests.chaos.plants import Plant
 from tests.lakes import assert_same, run
 from tests.orchestration.serving.dbt import expected
-from tests.orchestration.serving.dbt.plant import Said, change_devices, dbt, killed, land_the_first_day, land_what_comes_late, made, rows
+from tests.orchestration.serving.dbt.plant import NAME, Said, change_devices, dbt, files, killed, land_what_comes_late, rows
 
+pytestmark = pytest.mark.lakes
 JOINED = """
 select sum(marts.readings) as of_marts, sum(gold.count) as of_gold, max(marts.amended) as amended
 from (
@@ -66,19 +68,9 @@ def devices(lake: Path) -> Devices:
     return registry.newest(registry.versions(Location(lake)))
 
 
-def files(folder: Path) -> list[str]:
-    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*"))
-
-
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> First:
-    plant: Plant = made(tmp_path_factory.mktemp("marts") / "a plant's")  # such a path must be quoted everywhere
-    land_the_first_day(plant)
-    run(plant.opened().conf, spark)
-    of_project = files(shipped())
-    said = dbt(plant, "build")
-    assert said.code == 0, said.out + said.err
-    assert files(shipped()) == of_project  # dbt writes below the lake, and nothing into the project
+def first(tmp_path_factory: pytest.TempPathFactory) -> First:
+    plant = Plant.opened_at(copy_of("marts", tmp_path_factory.mktemp("marts")) / NAME)
     return First(plant, devices(plant.lake))
 
 

@@ -73,7 +73,7 @@ BETWEEN = st.sampled_from(("", '"', "'", "/**/", "\t", "\u00a0", "--\n", "(", ")
 
 
 @given(st.tuples(st.sampled_from(FRAMES), PIECES, PIECES, st.integers(0, 200), BETWEEN, st.booleans()))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_change_of_an_attack_comes_through(engine: DuckDbEngine, folder: Path, changed: tuple[str, str, str, int, str, bool]) -> None:
     frame, first, second, cut, between, is_upper = changed
     query = frame.format(first, second)

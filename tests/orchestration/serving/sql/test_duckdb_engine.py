@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -245,7 +245,6 @@ print({{"pandas", "pyspark", "sqlglot"}} & set(sys.modules))
     assert (ended.stdout, ended.stderr) == ("i\n-1\nset()\n", "")
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.text(alphabet="select from where ops.edges i s 'x' (1) , * ; `\"\\-/ union|$\n\u00a0", max_size=60))
 def test_whatever_is_asked_gets_an_answer_or_a_sentence(query: str) -> None:
     try:
