@@ -169,7 +169,7 @@ wheel: install ## build the wheel, install it into an empty environment, and run
 
 .PHONY: conf
 conf: install ## write the JSON Schemas and conf/README.md from the settings' models
-	$(PY) -m orchestration.conf.schemas
+	$(PY) -m orchestration.conf.reference
 
 .PHONY: check
 check: install ## style, types, and the shape of the tree

@@ -3,6 +3,7 @@
 Readers of YAML, checks, the JSON Schemas of editors and conf/README.md all follow from that declaration.
 """
 
+import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass as plain_dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
@@ -20,6 +21,8 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from expectations.wording import hint, quoted
 
 MAX_SECONDS = 2_147_483_647
 CONFIG = ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True, use_attribute_docstrings=True)
@@ -105,10 +108,10 @@ class Names:
     noun: str
 
 
-def of_pattern(pattern: str | None, hint: str, max_length: int | None, min_length: int | None = None) -> Any:
-    """Constraints of a text, to stand behind `str`; `hint` says what to write."""
+def of_pattern(pattern: str | None, remedy: str, max_length: int | None, min_length: int | None = None) -> Any:
+    """Constraints of a text, to stand behind `str`; `remedy` says what to write."""
     return Field(
-        strict=True, min_length=min_length, max_length=max_length, pattern=pattern, json_schema_extra={"patternErrorMessage": hint}
+        strict=True, min_length=min_length, max_length=max_length, pattern=pattern, json_schema_extra={"patternErrorMessage": remedy}
     )
 
 
@@ -118,6 +121,15 @@ def _each_once(items: tuple[T, ...]) -> tuple[T, ...]:
     return items
 
 
+def problems_of_zone(key: str, name: str) -> Iterator[Problem]:
+    """Look a time zone up, which is the setting `key` of an object."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        remedy = hint(name, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
+        yield Problem((key,), f"is {quoted(name)}, which is no time zone; {remedy}")
+
+
 def _with_names(entries: Any) -> Any:
     if not isinstance(entries, Mapping):
         return entries
@@ -125,6 +137,7 @@ def _with_names(entries: Any) -> Any:
 
 
 _VISIBLE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+_TRIMMED = r"^[^ \x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^ \x00-\x1f\x7f])?$"
 PLAIN = "write a text without control characters"
 _LOWER_CASE = "use lower-case letters, digits and _, a letter first"
 
@@ -139,10 +152,15 @@ PlainText = Annotated[str, Field(strict=True)]
 Text = Annotated[str, of_pattern(_VISIBLE, PLAIN, 1000, 1)]
 Identifier = Annotated[str, of_pattern("^[a-z][a-z0-9_]*$", _LOWER_CASE, 64)]
 Key = Annotated[str, of_pattern(_VISIBLE, PLAIN, 200, 1)]
+Trimmed = Annotated[str, of_pattern(_TRIMMED, "write a text without control characters and without blanks at its ends", 200, 1)]
 EntryName = Annotated[SkipJsonSchema[str], Field(validation_alias=NAME)]
 """The key under which an entry stands in `Named`: no setting of its own."""
+Hidden = Annotated[SkipJsonSchema[T], Field(validation_alias=f"{NAME}hidden")]
+"""A value that follows from other settings: no setting of its own."""
 Named = Annotated[T, BeforeValidator(_with_names)]
 """A mapping whose entries get their keys as their names."""
 MetricName = Annotated[Text, Field(description="A metric of metrics.yml.", examples=["temperature"]), Names("metrics")]
 GroupName = Annotated[Identifier, Field(description="A group of groups.yml.", examples=["kitchen"]), Names("groups")]
+ChannelName = Annotated[Identifier, Field(description="A channel of alerts.yml.", examples=["night_shift"]), Names("channels")]
+AlertName = Annotated[Identifier, Field(description="An alert of alerts.yml.", examples=["oven_too_hot"]), Names("alerts")]
 Predicate = Annotated[str, of_pattern(r"\S", "write a condition", 10_000, 1)]

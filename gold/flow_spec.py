@@ -70,12 +70,10 @@ class Pairs(Setting):
     """The right reading comes at most this long after the left one. Negative: before it."""
     from_seconds: Longest = 0
     """And at least this long after it. Negative: it may come before it."""
-    by: By = Field(default=By.DEVICE, description="What both readings have in common.")
-    join: Join = Field(
-        default=Join.INNER,
-        validation_alias="keep",
-        description="`left`: also left readings that find no partner, once their time has passed; `full`: also such right readings.",
-    )
+    by: By = By.DEVICE
+    """The property that both readings have in common."""
+    join: Join = Field(default=Join.INNER, validation_alias="keep")
+    """`left`: also left readings that find no partner, once their time has passed; `full`: also such right readings."""
     left_when: OrAbsent[Condition] = None
     """A condition that left readings have to meet: a condition over a reading, as in rules.yml."""
     right_when: OrAbsent[Condition] = None

@@ -132,7 +132,7 @@ class _Choosing:
 
     def _repeats(self, change: Change, standing: Standing) -> int:
         """How often it could have been told again by now; 0 where it is not due."""
-        every = timedelta(seconds=self._policy(change).repeat_seconds)
+        every = timedelta(seconds=self._policy(change).repeat_seconds or 0)
         is_told = standing.told == (FIRING, change.severity) and change.state == FIRING and change.alert_id not in self._around.acknowledged
         is_due = is_told and every and standing.told_at and self._around.at - standing.told_at >= every
         return max((self._around.at - change.changed_at) // every, 1) if is_due else 0

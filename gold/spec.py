@@ -1,24 +1,30 @@
-"""What a user declares about device groups: frozen, free of Spark, made by orchestration.conf from YAML."""
+"""Device groups of groups.yml: frozen, free of Spark."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import EntryName, Identifier, MetricName, OrAbsent, Seconds, Setting, Text, Unique, UniqueSome
+
+FeatureName = Annotated[Text, Field(description="A metric, or device.metric.", examples=["temperature"])]
 
 
 @dataclass(frozen=True)
-class Vector:
-    """Features of one entity at one window, in declared order.
+class Vector(Setting):
+    """The features of one entity at one window, in this order."""
 
-    `entity` is "device" (features are metrics) or "group" (features are `device.metric`).
-    A feature without a fresh window is carried forward from one that ended at most `max_fill_seconds` earlier.
-    """
-
-    entity: str
-    features: tuple[str, ...]
-    max_fill_seconds: int = 0
+    entity: Literal["device", "group"] = "device"
+    """`device`: one vector a device, features are metrics. `group`: one vector for the group, features are device.metric."""
+    features: Unique[FeatureName] = Field(default=(), examples=[["temperature"], ["oven-01.temperature"]])
+    """Components of the vector in order. Absent, with entity device: the metrics of the group."""
+    max_fill_seconds: Seconds = Field(default=0, ge=0, examples=[1800])
+    """A feature without a fresh window is carried forward from one that ended at most this much earlier; 0 never fills."""
 
 
 class Late(StrEnum):
-    """What becomes of rows that come when their window is closed."""
+    """The fate of rows that come when their window is closed."""
 
     AMEND = "amend"
     """They are folded in: the window comes again with a higher revision."""
@@ -26,19 +32,35 @@ class Late(StrEnum):
     """They stay in silver.late and gold.late, and windows stay as they were emitted."""
 
 
+def _with_features(vector: Vector | None, info: ValidationInfo) -> Vector | None:
+    """Fill in the metrics of the group where a vector of its devices names no features."""
+    if vector is None or vector.features or vector.entity == "group":
+        return vector
+    return Vector(vector.entity, info.data.get("metrics", ()), vector.max_fill_seconds)
+
+
 @dataclass(frozen=True)
-class Group:
-    """A named set of devices. Groups with the same `stream` share a query, whose lateness is the largest of theirs.
+class Group(Setting):
+    """One group: a set of devices with its own watermark, windows and vector. Devices name their groups, and groups their devices."""
 
-    `idle_close_seconds` None: the last windows stay open until newer readings come.
-    """
-
-    name: str
-    metrics: tuple[str, ...]
-    lateness_seconds: int
-    stream: str
-    vector: Vector | None = None
-    idle_close_seconds: int | None = None
-    label: str | None = None
-    devices: tuple[str, ...] = ()
+    name: EntryName
+    metrics: UniqueSome[MetricName] = Field(examples=[["temperature", "humidity"]])
+    """Metrics of metrics.yml that this group aggregates."""
+    lateness_seconds: Seconds = Field(default=None, ge=0, examples=[600])  # type: ignore[assignment]  # until the policy is known
+    """How far behind the newest reading a reading may be and still count in its window. Absent: that of the policy."""
+    stream: Identifier = Field(default_factory=lambda data: data["name"], examples=["line"])
+    """Groups with the same stream share one streaming query, with the largest lateness of theirs. Absent: the group's own name."""
+    vector: Annotated[OrAbsent[Vector], AfterValidator(_with_features)] = Field(
+        default=None, examples=[{"entity": "device", "max_fill_seconds": 1800}]
+    )
+    """The features of one entity at one window. Absent: no vectors."""
+    idle_close_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[900])
+    """Close the last windows when nothing new came for this long. Absent: they wait for newer readings."""
+    label: OrAbsent[Text] = Field(default=None, examples=["Kitchen"])
+    """For people."""
+    devices: Unique[Text] = Field(default=(), examples=[["oven-*", "hall-2/*"]])
+    """Patterns of ids: devices of devices.yml and of loaded files that match one belong to the group, beside those that name it. `*` stands
+    for any text, `?` for one character."""
     late: Late = Late.AMEND
+    """The fate of readings that come when their window is closed. `amend`: the window is computed again and emitted under the next
+    revision. `keep_aside`: windows stay as they were emitted."""

@@ -6,7 +6,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from gold.literal import quoted
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 
 ALWAYS: dict[str, Callable[[], Column]] = {
     "count": lambda: F.count("value"),

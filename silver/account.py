@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.rules import SOMETHING_IS_MEASURED
-from silver.schema import KEYS, READING_COLUMNS
+from silver.schema import KEYS, READING_COLUMNS, SOMETHING_IS_MEASURED
 
 IDENTITY = ["bronze_batch", "bronze_row", "part"]
 KEPT = ["kept_batch", "kept_row", "kept_part"]

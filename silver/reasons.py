@@ -16,7 +16,7 @@ from silver.instants import MICROS_PER, to_instants
 from silver.json_text import ODD, as_text
 from silver.measurements import payload_rows
 from silver.records import Node, Rows
-from silver.rules import SOMETHING_IS_MEASURED
+from silver.schema import SOMETHING_IS_MEASURED
 from silver.spec import Origin, PayloadFormat, Time
 
 LONGEST, NEAR, MOST_COMPARED = 60, 20, 2_000

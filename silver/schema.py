@@ -93,3 +93,5 @@ REFERENCES = declared(
 )
 """Attributes that tables of the user give to devices and zones. Grain: one version of one key. Key: key_of, key, registered_at. Append
 only."""
+SOMETHING_IS_MEASURED = "something_is_measured"
+"""The built-in rule that events without measurements break: silver.quarantine has them, and silver.without_measurements shows them."""

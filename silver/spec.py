@@ -1,29 +1,32 @@
-"""What a user declares about payloads and metrics: frozen, free of Spark, made by orchestration.conf from YAML."""
+"""Metrics of metrics.yml, the policy, and how payloads are read: frozen, free of Spark."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass as plain_dataclass
+from dataclasses import field
 from enum import StrEnum
 
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
-class Aggregation(StrEnum):
-    """How the readings of one window become one value."""
-
-    AVERAGE = "average"
-    LATEST = "latest"
-    MIN = "min"
-    MAX = "max"
-    SUM = "sum"
-    COUNT = "count"
-    FIRST = "first"
-    STDDEV = "stddev"
-    MEDIAN = "median"
-    QUANTILE = "quantile"
-    TIME_WEIGHTED_AVERAGE = "time_weighted_average"
-    COUNTER_INCREASE = "counter_increase"
-    CIRCULAR_MEAN = "circular_mean"
+from expectations.settings import (
+    CONFIG,
+    EntryName,
+    Key,
+    Number,
+    OrAbsent,
+    Problem,
+    Seconds,
+    Setting,
+    Text,
+    Trimmed,
+    Whole,
+)
+from expectations.wording import quoted
+from silver.aggregation import Aggregation
 
 
 class Unknown(StrEnum):
-    """What becomes of a reading of a device or metric that nobody declared."""
+    """The fate of a reading of a device or metric that nobody declared."""
 
     QUARANTINE = "quarantine"
     UNASSIGNED = "unassigned"
@@ -36,43 +39,115 @@ DECLARED = "declared"
 """In `PayloadFormat.schemas`, that of all payloads of a source without a registry."""
 ELEMENT = "each."
 """A field path that begins with this begins at the element of the list `PayloadFormat.each`, not at the event."""
+_UNKNOWN = (
+    "`quarantine`: kept in silver.quarantine. `unassigned`: accepted into the group `unassigned`, which groups.yml must then declare."
+)
+
+
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1}))
+class Conversion(Setting):
+    """Value in the metric's unit = value * multiply + add. At least one of the two is set."""
+
+    multiply: Number = Field(default=1.0, examples=[1000])
+    """Factor."""
+    add: Number = Field(default=0.0, examples=[-273.15])
+    """Offset, added after the factor."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.multiply == 0:
+            yield Problem(("multiply",), "is 0, which makes every value the same; write the factor")
 
 
 @dataclass(frozen=True)
-class Conversion:
-    """value in the unit of the metric = value * multiply + add."""
+class Wrapping(Setting):
+    """How a counter counts."""
 
-    multiply: float
-    add: float
+    wraps_at: Number = Field(ge=1, examples=[4294967296])
+    """The counter rises from 0, and goes on at 0 instead of reaching this. A fall from the upper half of it to the lower half is taken for
+    that, and any other for a counter that was reset."""
 
 
 @dataclass(frozen=True)
-class Metric:
-    """What is measured.
+class Metric(Setting):
+    """One metric: what is measured."""
 
-    `slide_seconds` None: tumbling windows; else it divides `step_seconds`. `minimum` and `maximum` are inclusive, None is open.
-    `quantile`: from 0 to 1, of that aggregation type. `wraps_at`: what a counter that rises from 0 never reaches; None: it does not wrap.
-    """
-
-    name: str
-    aggregation: Aggregation
-    step_seconds: int
-    unit: str | None = None
-    slide_seconds: int | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    conversions: dict[str, Conversion] = field(default_factory=dict)
-    label: str | None = None
-    quantile: float | None = None
-    wraps_at: float | None = None
+    name: EntryName
+    aggregation: Aggregation = Field(examples=["average"])
+    """How the readings of one window become one value. stddev is that of a sample (null for one reading); median and quantile are exact.
+    gold/README.md defines each."""
+    step_seconds: Seconds = Field(ge=1, examples=[600, 3600])
+    """Coarse grain step: the length of a window. Windows start at multiples of it since 1970 (UTC)."""
+    unit: OrAbsent[Text] = Field(default=None, examples=["degC"])
+    """Unit of the stored values."""
+    slide_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[300])
+    """Sliding windows: a window starts this often. It divides step_seconds; leave it out for tumbling windows."""
+    quantile: OrAbsent[Number] = Field(default=None, ge=0, le=1, examples=[0.95])
+    """The quantile to take, from 0 to 1; for the aggregation type quantile."""
+    counter: OrAbsent[Wrapping] = Field(default=None, examples=[{"wraps_at": 4294967296}])
+    """How a meter wraps; for the aggregation type counter_increase. Absent: the counter does not wrap, and every fall is a reset."""
+    conversions: dict[Trimmed, Conversion] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])
+    """Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add."""
+    words: dict[Key, Number] = Field(default_factory=dict, examples=[{"on": 1, "off": 0}])
+    """Texts that stand for a value, such as those of a switch. Upper and lower case are alike."""
+    minimum: OrAbsent[Number] = Field(default=None, examples=[-50])
+    """Least value that can be true (inclusive); a reading below is quarantined."""
+    maximum: OrAbsent[Number] = Field(default=None, examples=[400])
+    """Greatest value that can be true (inclusive); a reading above is quarantined."""
+    label: OrAbsent[Text] = Field(default=None, examples=["Temperature"])
+    """For people: titles of plots and reports."""
 
     @property
     def every_seconds(self) -> int:
         """From the begin of one window to that of the next."""
         return self.slide_seconds or self.step_seconds
 
+    @property
+    def wraps_at(self) -> float | None:
+        """The value that a counter never reaches; None where it does not wrap."""
+        return self.counter.wraps_at if self.counter else None
+
+    def problems(self) -> Iterator[Problem]:
+        if self.slide_seconds and self.step_seconds % self.slide_seconds:
+            divisors = f"which does not divide step_seconds ({self.step_seconds}); choose one of its divisors, or leave it out"
+            yield Problem(("slide_seconds",), f"is {self.slide_seconds}, {divisors}")
+        least, most = self.minimum, self.maximum
+        if least is not None and most is not None and least > most:
+            yield Problem(("minimum",), f"is {quoted(least)}, above its maximum {quoted(most)}; swap them or correct one")
+        if self.aggregation is Aggregation.QUANTILE and self.quantile is None:
+            yield Problem(("quantile",), "is missing, and says which quantile to take; write for example 0.95")
+        for key, aggregation in (("quantile", Aggregation.QUANTILE), ("counter", Aggregation.COUNTER_INCREASE)):
+            if getattr(self, key) is not None and self.aggregation is not aggregation:
+                text = f"is for the aggregation {aggregation}, and this one is {self.aggregation}; remove it or choose that"
+                yield Problem((key,), text)
+        if self.conversions and not self.unit:
+            yield Problem(("conversions",), "has no unit to convert to; add `unit` to the metric")
+        if self.unit in self.conversions:
+            yield Problem(("conversions", self.unit), "converts the metric's own unit; remove it")
+
 
 @dataclass(frozen=True)
+class Policy(Setting):
+    """Promises of the silver layer."""
+
+    lateness_seconds: Seconds = Field(ge=0, examples=[600])
+    """How long a reading may arrive after a newer one, of whatever source and device, and still count. A reading further behind is late."""
+    max_future_seconds: Seconds = Field(default=300, ge=0)
+    """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
+    watermark."""
+    max_payload_bytes: Whole = Field(default=1_048_576, ge=1, le=2_147_483_647)
+    """A longer message is quarantined without being read."""
+    max_age_seconds: Whole = Field(default=315_576_000, ge=0, le=100_000_000_000)
+    """An event time further than this before its arrival comes from a clock that was never set: the reading is quarantined. The default is
+    ten years; set more to bring in an older archive."""
+    unknown_device: Unknown = Field(
+        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}"
+    )
+    unknown_metric: Unknown = Field(
+        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}"
+    )
+
+
+@plain_dataclass(frozen=True)
 class Origin:
     """Where a text comes from; exactly one is set.
 
@@ -86,7 +161,7 @@ class Origin:
     topic: int | None = None
 
 
-@dataclass(frozen=True)
+@plain_dataclass(frozen=True)
 class Time:
     """`format`: iso, epoch_s, epoch_ms, epoch_us, epoch_ns, or a Spark datetime pattern.
 
@@ -100,7 +175,7 @@ class Time:
     repeated_hour: str | None = None
 
 
-@dataclass(frozen=True)
+@plain_dataclass(frozen=True)
 class Registry:
     """A schema registry with Confluent's interface. `username` may be a reference, and `password` is one, never the secret."""
 
@@ -109,7 +184,7 @@ class Registry:
     password: str | None = None
 
 
-@dataclass(frozen=True)
+@plain_dataclass(frozen=True)
 class PayloadFormat:
     """How the payload of one source is read.
 
@@ -165,15 +240,3 @@ class PayloadFormat:
     @property
     def _origins(self) -> list[Origin]:
         return [origin for origin in (self.device, self.zone, self.metric, self.unit) if origin is not None]
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What the silver layer promises; seconds throughout."""
-
-    lateness_seconds: int
-    max_future_seconds: int
-    max_payload_bytes: int
-    max_age_seconds: int = 315_576_000
-    unknown_device: Unknown = Unknown.QUARANTINE
-    unknown_metric: Unknown = Unknown.QUARANTINE

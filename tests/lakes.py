@@ -30,7 +30,8 @@ from orchestration.location import Location
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.run import run_continuously, run_once
 from orchestration.supervisor.summary import Summary
-from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
+from silver.aggregation import Aggregation
+from silver.spec import Metric, Origin, PayloadFormat, Policy, Time
 from tests.waiting import until
 
 SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")

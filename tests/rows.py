@@ -10,11 +10,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from bronze.schema import EVENTS
 from silver import account
+from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
 from silver.schema import DEVICES, READINGS, REFERENCES
-from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
 INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METRICS = {

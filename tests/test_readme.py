@@ -13,8 +13,8 @@ from orchestration.cli.app import COMMANDS, tidemark
 from orchestration.conf.load import load
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.starter import starter_sources, write_starter
+from silver.aggregation import Aggregation
 from silver.rules import BUILT_IN
-from silver.spec import Aggregation
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("bronze", "silver", "gold", "expectations", "conf", "orchestration", "tests")

@@ -5,7 +5,8 @@ import random
 import statistics
 from collections.abc import Callable, Sequence
 
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric, Wrapping
 
 WIDTH = 1000.0
 Readings = Sequence[tuple[float, float]]
@@ -103,8 +104,8 @@ TYPES = {
     for metric in (
         *(Metric(kind.value, kind, 60) for kind in Aggregation if kind is not Aggregation.QUANTILE),
         *(Metric(f"q{p}", Aggregation.QUANTILE, 60, quantile=p) for p in (0.0, 0.25, 0.95, 1.0)),
-        Metric("wrapping", Aggregation.COUNTER_INCREASE, 60, wraps_at=WIDTH),
-        Metric("wide", Aggregation.COUNTER_INCREASE, 60, wraps_at=1e300),
+        Metric("wrapping", Aggregation.COUNTER_INCREASE, 60, counter=Wrapping(WIDTH)),
+        Metric("wide", Aggregation.COUNTER_INCREASE, 60, counter=Wrapping(1e300)),
     )
 }
 """Every aggregation type, with each of its settings."""

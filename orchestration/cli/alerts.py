@@ -275,8 +275,7 @@ def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
     """None where it holds always."""
     from zoneinfo import ZoneInfo
 
-    from gold.alert_spec import Hours
-    from orchestration.conf.alert_settings import WEEK
+    from gold.alert_spec import WEEK, Hours
 
     if text is None and days is None:
         return None
@@ -294,7 +293,7 @@ def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
 
 
 def _shown(hours: "Hours") -> str:
-    from orchestration.conf.alert_settings import WEEK
+    from gold.alert_spec import WEEK
 
     begin, end = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (hours.begin, hours.end))
     return f"{begin}-{end} {','.join(WEEK[day] for day in hours.days)} {hours.zone}"

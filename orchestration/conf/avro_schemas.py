@@ -9,7 +9,7 @@ from avro.errors import AvroException, IgnoredLogicalType
 from avro.name import Names
 from avro.schema import Schema, make_avsc_object
 
-from orchestration.conf.payload_schemas import Member, SchemaError
+from orchestration.conf.schema_members import Member, SchemaError
 
 
 def avro_schemas(texts: Sequence[str]) -> Schema:

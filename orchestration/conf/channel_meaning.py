@@ -1,24 +1,18 @@
-"""What channels of alerts.yml mean: names that are declared, alerts that do not silence each other, and no secret in plain text."""
+"""Check channels of alerts.yml: options of Kafka without a secret, and alerts that do not silence each other."""
 
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from orchestration.conf.alert_settings import AlertSettings
+from gold.alert_spec import AlertSettings
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.kafka_options import OF_SINK, check_options
-from orchestration.conf.names import Declared
 from orchestration.conf.structure import Finding
 
 
-def check_channels(channels: Mapping[str, ChannelSettings], alerts: Mapping[str, AlertSettings], declared: Declared) -> Iterator[Finding]:
+def check_channels(channels: Mapping[str, ChannelSettings], alerts: Mapping[str, AlertSettings]) -> Iterator[Finding]:
     for name, channel in channels.items():
         if channel.kafka:
             yield from check_options(("channels", name, "kafka", "options"), channel.kafka.options, OF_SINK)
-    for name, alert in alerts.items():
-        for key, noun in (("channels", "channels"), ("inhibited_by", "alerts")):
-            for at, of in enumerate(getattr(alert, key) or ()):
-                if declared.lacks(noun, of):
-                    yield Finding.of(("alerts", name, key, at), f"names {declared.unknown(noun, of, 'alerts')}")
     try:
         TopologicalSorter({name: alert.inhibited_by or () for name, alert in alerts.items()}).prepare()
     except CycleError as error:

@@ -10,11 +10,11 @@ from typing import Any
 from expectations.wording import quoted
 from gold.spec import Group
 from orchestration.conf.diagnostic import Diagnostic
-from orchestration.conf.group_meaning import check_devices
 from orchestration.conf.membership import Membership
 from orchestration.conf.model import Device
 from orchestration.conf.names import Declared
 from orchestration.conf.structure import check_structure
+from orchestration.conf.walk import walk
 from orchestration.errors import ConfError
 
 FIELDS = ("device_id", "zone", "groups", "label")
@@ -40,13 +40,12 @@ def devices_in(file: Path, groups: Mapping[str, Group] | None = None) -> list[De
             mistakes.append(str(Diagnostic(str(file), line, f"device_id is {quoted(device_id)}, {problem}")))
             continue
         # An empty value is the same as none.
-        told = {name: value for name, value in fields.items() if value not in (None, "", [])}
-        checked = check_structure("devices", {"devices": {device_id: told}})
-        found = [*checked.findings, *check_devices(checked.sound.get("devices", {}), declared)]
-        mistakes += [str(Diagnostic(str(file), line, finding.text)) for finding in found]
-        if not found:
-            of = vars(checked.sound["devices"][device_id])
-            devices[device_id] = Device(device_id, **of | {"groups": membership.groups_of(device_id, of["groups"])})
+        written = {name: value for name, value in fields.items() if value not in (None, "", [])}
+        checked = check_structure("devices", {"devices": {device_id: written}})
+        findings = [*checked.findings, *walk(checked.sound, declared)]
+        mistakes += [str(Diagnostic(str(file), line, finding.text)) for finding in findings]
+        if not findings:
+            devices[device_id] = membership.completed(checked.sound["devices"][device_id])
     if mistakes:
         raise ConfError("\n".join(mistakes))
     return list(devices.values())

@@ -1,18 +1,54 @@
 """The files of a conf folder and the settings that each declares."""
 
 from dataclasses import dataclass as plain_dataclass
-from typing import get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import Identifier, Named, Setting
+from expectations.settings import Identifier, Named, Setting, Trimmed
+from gold.alert_spec import AlertSettings
 from gold.flow_spec import FlowSpec
-from orchestration.conf.alert_settings import AlertsFile
+from gold.spec import Group
+from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.pipeline_settings import PipelineFile
-from orchestration.conf.plant_settings import DevicesFile, GroupsFile, MetricsFile, RulesFile
+from orchestration.conf.plant_settings import Device, RulesFile
 from orchestration.conf.source_settings import SourcesFile
 from orchestration.conf.suite_settings import SuiteFile
+from silver.spec import Metric
+
+
+@dataclass(frozen=True)
+class MetricsFile(Setting):
+    """The metrics that devices measure."""
+
+    metrics: Named[dict[Trimmed, Metric]] = Field(min_length=1, examples=[{"temperature": {"aggregation": "average", "step_seconds": 600}}])
+    """Metrics by name, as the events (or the sources of wide rows) name them."""
+
+
+def _with_defaults(devices: Any) -> Any:
+    """A device may be its id alone."""
+    return {name: {} if device is None else device for name, device in devices.items()} if isinstance(devices, dict) else devices
+
+
+@dataclass(frozen=True)
+class DevicesFile(Setting):
+    """The devices that are declared from the start; `tidemark devices load FILE` adds others."""
+
+    devices: Annotated[
+        Named[dict[Trimmed, Annotated[Device | None, Field(examples=[{"groups": ["kitchen"]}])]] | None], BeforeValidator(_with_defaults)
+    ] = Field(examples=[{"oven-01": {"groups": ["kitchen"]}}])
+    """Devices by id, as the source names them."""
+
+
+@dataclass(frozen=True)
+class GroupsFile(Setting):
+    """Device groups."""
+
+    groups: Named[dict[Identifier, Annotated[Group, Field(examples=[{"metrics": ["temperature"]}])]] | None] = Field(
+        examples=[{"kitchen": {"metrics": ["temperature"]}}]
+    )
+    """Groups by name; each is shown as `gold.<group>_aggregates` and `gold.<group>_vectors`."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +57,18 @@ class FlowsFile(Setting):
 
     flows: Named[dict[Identifier, FlowSpec] | None] = Field(examples=[{"baking": {"sessions": {"metric": "power", "gap_seconds": 300}}}])
     """Flows by name; each is shown as `gold.<flow>`."""
+
+
+@dataclass(frozen=True)
+class AlertsFile(Setting):
+    """Alerts, and who is notified. The file may be absent."""
+
+    alerts: Named[
+        dict[Identifier, Annotated[AlertSettings, Field(examples=[{"reading": "temperature", "when": "value > 280"}])]] | None
+    ] = Field(default=None, examples=[{"oven_too_hot": {"reading": "temperature", "when": "value > 280"}}])
+    """Alerts by name."""
+    channels: dict[Identifier, ChannelSettings] = Field(default_factory=dict, examples=[{"night_shift": {"apprise": "${env:PAGER_URL}"}}])
+    """Who is told, by name. Absent: nobody; what changed is in gold.alerts."""
 
 
 @plain_dataclass(frozen=True)

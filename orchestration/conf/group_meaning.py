@@ -1,41 +1,28 @@
-"""What groups.yml and devices.yml mean: references to groups, metrics and devices, and what a shared stream must share."""
+"""Check groups.yml: features of vectors, and settings that a shared stream must share."""
 
 from collections.abc import Iterator, Mapping
 
 from expectations.wording import hint, quoted
+from gold.spec import Group, Vector
 from orchestration.conf.membership import Membership
 from orchestration.conf.names import Declared
-from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, VectorSettings
+from orchestration.conf.plant_settings import Device
 from orchestration.conf.structure import Finding
 
-Devices = Mapping[str, DeviceSettings | None]
+Devices = Mapping[str, Device]
 
 
-def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
-    for device_id, device in devices.items():
-        if device_id != device_id.strip(" "):
-            yield Finding(
-                ("devices", device_id), f"{quoted(device_id)} has a blank at an end, which the id of an event never has; remove it"
-            )
-        for at, group in enumerate(device.groups if device else ()):
-            if declared.lacks("groups", group):
-                yield Finding.of(("devices", device_id, "groups"), f"names {declared.unknown('groups', group)}", at)
-
-
-def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> Iterator[Finding]:
+def check_groups(groups: Mapping[str, Group], devices: Devices, declared: Declared) -> Iterator[Finding]:
     """A group without devices is no mistake: they may come by `tidemark devices load`."""
     of_groups, of_any = _members(groups, devices, declared)
     for name, group in groups.items():
-        for at, metric in enumerate(group.metrics):
-            if declared.lacks("metrics", metric):
-                yield Finding.of(("groups", name, "metrics"), f"names {declared.unknown('metrics', metric)}", at)
         if group.vector:
             members = [*of_groups.get(name, ()), *of_any] if group.vector.entity == "group" else []
             yield from _check_features(name, group.vector, list(group.metrics), members, declared)
     yield from _check_streams(groups)
 
 
-def _members(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> tuple[dict[str, list[str]], list[str]]:
+def _members(groups: Mapping[str, Group], devices: Devices, declared: Declared) -> tuple[dict[str, list[str]], list[str]]:
     """Devices by their groups, and those that may be in any, as they are wrong or name none."""
     of_groups, of_any = dict[str, list[str]](), list[str]()
     membership = Membership({name: group.devices for name, group in groups.items()})
@@ -49,15 +36,15 @@ def _members(groups: Mapping[str, GroupSettings], devices: Devices, declared: De
     return of_groups, of_any
 
 
-def _check_features(name: str, vector: VectorSettings, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:
+def _check_features(name: str, vector: Vector, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:
     if any(declared.lacks("metrics", metric) for metric in metrics):
         metrics += declared.entries["metrics"] or ()  # the unknown metric is reported already: the feature it would have been is not
     setting = ("groups", name, "vector", "features")
     is_of_group = vector.entity == "group"
-    if is_of_group and vector.features is None:
+    if is_of_group and not vector.features:
         example = f"{(members or ['device'])[0]}.{metrics[0]}"
         yield Finding.of(setting, f"is missing, and entity group has no default; write for example [{example}]")
-    for at, feature in enumerate(vector.features or ()):
+    for at, feature in enumerate(vector.features):
         if is_of_group:
             problem = _problem_of_pair(feature, metrics, members, declared)
         else:
@@ -82,7 +69,7 @@ def _problem_of_pair(feature: str, metrics: list[str], members: list[str], decla
     return f"is no device.metric of the group; {hint(feature, possible, 'its metrics are ' + ', '.join(metrics))}"
 
 
-def _check_streams(groups: Mapping[str, GroupSettings]) -> Iterator[Finding]:
+def _check_streams(groups: Mapping[str, Group]) -> Iterator[Finding]:
     """One query has one way to close its windows when nothing comes."""
     first: dict[str, str] = {}
     for name, group in groups.items():

@@ -15,11 +15,10 @@ from expectations.wording import quoted
 from orchestration.conf.alert_meaning import check_alerts
 from orchestration.conf.channel_meaning import check_channels
 from orchestration.conf.flow_meaning import check_flows
-from orchestration.conf.group_meaning import check_devices, check_groups
+from orchestration.conf.group_meaning import check_groups
 from orchestration.conf.names import Declared
-from orchestration.conf.pipeline_settings import Engine, PolicySettings, heap_bytes
+from orchestration.conf.pipeline_settings import Engine, heap_bytes
 from orchestration.conf.place import absolute
-from orchestration.conf.plant_settings import MetricSettings
 from orchestration.conf.quality_meaning import check_quality
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.rule_meaning import check_rules
@@ -29,7 +28,7 @@ from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.spark_options import check_settings
 from orchestration.conf.structure import Finding
 from orchestration.conf.walk import walk
-from silver.spec import UNASSIGNED_GROUP, Aggregation, Unknown
+from silver.spec import UNASSIGNED_GROUP, Policy, Unknown
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 """What delta-rs finds no table below: it takes paths for URLs."""
@@ -51,13 +50,11 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from _check_references(sound.get("references", {}))
     yield from check_sinks(sound.get("sinks", {}), declared)
     yield from check_sources(sources, declared)
-    yield from _check_metrics(sound.get("metrics", {}))
-    yield from check_devices(devices, declared)
     yield from check_groups(sound.get("groups") or {}, devices, declared)
     yield from check_rules(sound.get("rules") or {}, sources)
     yield from check_flows(sound.get("flows") or {}, declared)
-    yield from check_alerts(sound.get("alerts") or {}, sound.get("groups") or {}, declared)
-    yield from check_channels(sound.get("channels", {}), sound.get("alerts") or {}, declared)
+    yield from check_alerts(sound.get("alerts") or {}, sound.get("groups") or {})
+    yield from check_channels(sound.get("channels", {}), sound.get("alerts") or {})
     yield from _check_paths(folder, sound)
     yield from walk(sound, declared)
 
@@ -70,7 +67,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _check_policy(policy: PolicySettings, declared: Declared) -> Iterator[Finding]:
+def _check_policy(policy: Policy, declared: Declared) -> Iterator[Finding]:
     for key in ("unknown_device", "unknown_metric"):
         if getattr(policy, key) == Unknown.UNASSIGNED and declared.lacks("groups", UNASSIGNED_GROUP):
             problem = f"is '{Unknown.UNASSIGNED}', but groups.yml declares no group of that name; declare it or choose 'quarantine'"
@@ -93,41 +90,6 @@ def _check_references(references: Mapping[str, ReferenceSettings]) -> Iterator[F
                 problem = f"names {quoted(attribute)}, which reference {other} gives too; write {{OTHER_NAME: column}} for one of them"
                 yield Finding.of(("references", name, "attributes"), problem)
             taken[attribute] = name
-
-
-def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
-    for name, metric in metrics.items():
-        path: tuple[Step, ...] = ("metrics", name)
-        for at in (path, *((*path, "conversions", unit) for unit in metric.conversions)):
-            if at[-1] != str(at[-1]).strip(" "):
-                yield Finding(at, f"{quoted(at[-1])} has a blank at an end, which metrics and units of events never have; remove it")
-        step, slide = metric.step_seconds, metric.slide_seconds
-        if slide and step % slide:
-            problem = f"is {slide}, which does not divide step_seconds ({step}); choose one of its divisors, or leave it out"
-            yield Finding.of((*path, "slide_seconds"), problem)
-        least, most = metric.minimum, metric.maximum
-        if least is not None and most is not None and least > most:
-            problem = f"is {quoted(least)}, above its maximum {quoted(most)}; swap them or correct one"
-            yield Finding.of((*path, "minimum"), problem)
-        yield from _check_aggregation(path, metric)
-        if metric.conversions and not metric.unit:
-            yield Finding.of((*path, "conversions"), "has no unit to convert to; add `unit` to the metric")
-        for unit, conversion in metric.conversions.items():
-            at = (*path, "conversions", unit)
-            if unit == metric.unit:
-                yield Finding.of(at, "converts the metric's own unit; remove it")
-            if conversion.multiply == 0:
-                yield Finding.of((*at, "multiply"), "is 0, which makes every value the same; write the factor")
-
-
-def _check_aggregation(path: tuple[Step, ...], metric: MetricSettings) -> Iterator[Finding]:
-    """Settings of one aggregation type at a metric of another, and a type without its setting."""
-    if metric.aggregation is Aggregation.QUANTILE and metric.quantile is None:
-        yield Finding.of((*path, "quantile"), "is missing, and says which quantile to take; write for example 0.95")
-    for key, of in (("quantile", Aggregation.QUANTILE), ("counter", Aggregation.COUNTER_INCREASE)):
-        if getattr(metric, key) is not None and metric.aggregation is not of:
-            problem = f"is for the aggregation {of}, and this one is {metric.aggregation}; remove it or choose that"
-            yield Finding.of((*path, key), problem)
 
 
 def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:

@@ -3,25 +3,33 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
+
+from orchestration.conf.plant_settings import Device
 
 WILDCARD = re.compile(r"[*?[]")
 
 
 class Membership:
-    """Of groups with the patterns of their devices: `*` stands for any text, `?` for a character, `[ab]` for one of these."""
+    """Groups with the patterns of their devices: `*` stands for any text, `?` for a character, `[ab]` for one of these."""
 
     def __init__(self, patterns: Mapping[str, Sequence[str]]) -> None:
-        """By how a pattern begins: thousands of groups are not looked through for each device."""
+        """Arrange patterns by how they begin: thousands of groups are not looked through for each device."""
         self._begins: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         for group, of_group in patterns.items():
             for pattern in of_group:
                 self._begins[WILDCARD.split(pattern, maxsplit=1)[0]].append((pattern, group))
         self._lengths = {len(begin) for begin in self._begins}
-        self._place = {group: place for place, group in enumerate(patterns)}
+        self._order = {group: number for number, group in enumerate(patterns)}
 
     def groups_of(self, device_id: str, named: Sequence[str]) -> tuple[str, ...]:
-        """Those that the device names, then the others in their order."""
+        """List the groups that the device names, then the others in their order."""
         begins = (device_id[:length] for length in self._lengths if length <= len(device_id))
-        found = {group for begin in begins for pattern, group in self._begins.get(begin, ()) if fnmatchcase(device_id, pattern)}
-        return (*named, *sorted(found.difference(named), key=self._place.__getitem__))
+        groups = {group for begin in begins for pattern, group in self._begins.get(begin, ()) if fnmatchcase(device_id, pattern)}
+        return (*named, *sorted(groups.difference(named), key=self._order.__getitem__))
+
+    def completed(self, device: Device) -> Device:
+        """The device with all its groups."""
+        groups = self.groups_of(device.device_id, device.groups)
+        return device if groups == device.groups else replace(device, groups=groups)

@@ -1,6 +1,7 @@
 """The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from orchestration.conf.pipeline_settings import (
     SqlServerSettings,
 )
 from orchestration.conf.place import GroupWindows, Place
+from orchestration.conf.plant_settings import Device
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
@@ -50,16 +52,6 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Device:
-    """A device, as conf/devices.yml or the registry has it."""
-
-    device_id: str
-    groups: tuple[str, ...] = ()
-    zone: str | None = None
-    label: str | None = None
-
-
-@dataclass(frozen=True)
 class Conf:
     """`folder` is the conf folder; relative paths in conf start at its parent. `dbt_project` None: that of Tidemark alone."""
 
@@ -83,7 +75,7 @@ class Conf:
     page: PageSettings = field(default_factory=PageSettings)
     sql_server: SqlServerSettings | None = None
     traces: str | None = None
-    alerts: dict[str, Alert] = field(default_factory=dict)
+    alerts: Mapping[str, Alert] = field(default_factory=dict)
     notice_policies: dict[str, NoticePolicy] = field(default_factory=dict)
     channels: dict[str, ChannelSettings] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -9,6 +9,9 @@ from expectations.wording import hint, quoted
 
 JSON_PATH = re.compile(r"(^|\.)[*$](\.|$)|\[\*?\](\.|$)|\[\d+\]\.")
 
+FILE_OF = {"channels": "alerts"}
+"""Files that have another name than what they declare."""
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -42,9 +45,10 @@ class Declared:
         """The settings of a source that are there, also those with the value of their default."""
         return tuple((self.entries["sources"] or {})[source])
 
-    def unknown(self, noun: str, name: str, file: str | None = None) -> str:
+    def unknown(self, noun: str, name: str) -> str:
         """Second half of a sentence about a name that is not declared."""
-        return f"{quoted(name)}, which {file or noun}.yml does not declare; {hint(name, self.entries[noun] or (), 'declare it there')}"
+        remedy = hint(name, self.entries[noun] or (), "declare it there")
+        return f"{quoted(name)}, which {FILE_OF.get(noun, noun)}.yml does not declare; {remedy}"
 
 
 def is_json_path(path: str) -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from expectations.settings import Step
 from expectations.wording import quoted
-from orchestration.conf.payload_schemas import Member, SchemaError, found, members_of, schemas_of
+from orchestration.conf.payload_schemas import members_of, schemas_of
+from orchestration.conf.schema_members import Member, SchemaError, member_at
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.spec import BINARY, ELEMENT
@@ -63,7 +64,7 @@ def _check_fields(base: Path_, source: SourceSettings, fields: Fields) -> Iterat
     except SchemaError as error:
         yield Finding.of(at, str(error))
         return
-    element = found(root, source.each) if source.each else root
+    element = member_at(root, source.each) if source.each else root
     if isinstance(element, str) or (source.each and element.kind not in ("list", "any")):
         problem = element if isinstance(element, str) else "which is no list; name a list, or leave `each` out"
         yield Finding.of((*base, "each"), f"is {quoted(source.each)}, {problem}")
@@ -71,7 +72,7 @@ def _check_fields(base: Path_, source: SourceSettings, fields: Fields) -> Iterat
     elements = Member("object", element.members) if element.kind == "list" else element
     for where, field in fields:
         is_of_element = source.each is not None and field.startswith(ELEMENT)
-        member = found(elements, field.removeprefix(ELEMENT)) if is_of_element else found(root, field)
+        member = member_at(elements, field.removeprefix(ELEMENT)) if is_of_element else member_at(root, field)
         wrong = member if isinstance(member, str) else _problem(member, source if where[2] == "time" else None)
         if wrong:
             yield Finding.of(where, f"is {quoted(field)}, {wrong}")

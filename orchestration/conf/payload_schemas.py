@@ -1,29 +1,9 @@
-"""The schema file of a source, read when conf is loaded; and what it says of fields, in whatever language it is written."""
+"""The schema file of a source, read when conf is loaded, and its fields."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from expectations.wording import hint, quoted
+from orchestration.conf.schema_members import Member, SchemaError
 from silver.spec import DECLARED
-
-
-class SchemaError(ValueError):
-    """A schema that cannot be used: the second half of a sentence."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """A field. `members`: of an object, and of the objects of a list; of a map, what any name leads to, under the name ''.
-
-    `logical`: the logical type in Avro, or google.protobuf.Timestamp.
-    """
-
-    kind: Literal["value", "object", "list", "map", "any"]
-    members: Callable[[], Mapping[str, "Member"]] = dict
-    logical: str | None = None
-
 
 _VALUE, _TIME = Member("value"), Member("value", logical="timestamp-millis")
 _METRIC = dict.fromkeys(("name", "alias", "datatype", "is_historical", "is_transient", "is_null", "value"), _VALUE) | {"timestamp": _TIME}
@@ -58,20 +38,3 @@ def members_of(format: str, schemas: dict[str, tuple[str, ...]], message: str | 
     from orchestration.conf.avro_schemas import avro_members, avro_schemas
 
     return avro_members(avro_schemas(schemas[DECLARED]))
-
-
-def found(root: Member, path: str) -> Member | str:
-    """The member that a path leads to from an object or the element of a list; else the second half of a sentence."""
-    here, walked = root, list[str]()
-    for name in path.split("."):
-        if here.kind == "any":
-            return here
-        if walked and here.kind in ("value", "list"):
-            what = "one value" if here.kind == "value" else "a list; read it by `each`"
-            return f"but {quoted('.'.join(walked))} is {what}"
-        members = here.members()
-        if here.kind != "map" and name not in members:
-            return f"which the schema does not have; {hint(name, members, 'there is ' + ', '.join([*members][:20]))}"
-        here = members["" if here.kind == "map" else name]
-        walked.append(name)
-    return here

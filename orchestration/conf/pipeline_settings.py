@@ -1,6 +1,6 @@
 """Settings of pipeline.yml."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from cronsim import CronSim, CronSimError
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import Identifier, Number, OrAbsent, PlainText, Seconds, Setting, Text, Unique, Whole, of_pattern
+from expectations.settings import ChannelName, Identifier, Number, OrAbsent, PlainText, Problem, Setting, Text, Unique, Whole, of_pattern
 from expectations.wording import quoted
 from orchestration.conf.place import absolute
 from orchestration.conf.reference_settings import ReferenceSettings
@@ -18,11 +18,8 @@ from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Port
 from orchestration.conf.values import AbsolutePath, Instant, OfText
-from silver.spec import Unknown
+from silver.spec import Policy
 
-_UNKNOWN = (
-    "`quarantine`: kept in silver.quarantine. `unassigned`: accepted into the group `unassigned`, which groups.yml must then declare."
-)
 Memory = Annotated[str, of_pattern("^[1-9][0-9]{0,5}[mgMG]$", "write digits and m or g", None)]
 Address = Annotated[str, of_pattern(r"^https?://[^\s\x00-\x1f\x7f]+$", "write an address that begins with https:// or http://", 2000)]
 MASTER = r"^(yarn|(spark|k8s)://[^\s\x00-\x1f\x7f]+|local-cluster\[[0-9]+,[0-9]+,[0-9]+\])$"
@@ -65,28 +62,6 @@ class GateMode(StrEnum):
     OFF = "off"
     WARN = "warn"
     HOLD = "hold"
-
-
-@dataclass(frozen=True)
-class PolicySettings(Setting):
-    """What the silver layer promises."""
-
-    lateness_seconds: Seconds = Field(ge=0, examples=[600])
-    """How long a reading may arrive after a newer one, of whatever source and device, and still count. A reading further behind is late."""
-    max_future_seconds: Seconds = Field(default=300, ge=0)
-    """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
-    watermark."""
-    max_age_seconds: Seconds = Field(default=315_576_000, ge=0)
-    """An event time further than this before its arrival comes from a clock that was never set: the reading is quarantined. The default is
-    ten years; set more to bring in an older archive."""
-    max_payload_bytes: Whole = Field(default=1_048_576, ge=1, le=2_147_483_647)
-    """A longer message is quarantined without being read."""
-    unknown_device: Unknown = Field(
-        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}"
-    )
-    unknown_metric: Unknown = Field(
-        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}"
-    )
 
 
 @dataclass(frozen=True)
@@ -134,6 +109,11 @@ class Reference(Setting):
     until_at: Instant = Field(validation_alias="until", examples=["2026-01-12T00:00:00Z"])
     """First instant after it."""
 
+    def problems(self) -> Iterator[Problem]:
+        if self.from_at >= self.until_at:
+            first, end = (at.isoformat().replace("+00:00", "Z") for at in (self.from_at, self.until_at))
+            yield Problem(("from",), f"is {quoted(first)}, not before until ({end}); swap them or correct one")
+
 
 @dataclass(frozen=True)
 class Quality(Setting):
@@ -142,7 +122,7 @@ class Quality(Setting):
     gates: Mapping[PlainText, GateMode] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
     """What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say so.
     `hold`: gold does not read what has not passed (silver.readings only). Other tables: off."""
-    channels: Unique[Identifier] = Field(default=(), examples=[["night_shift"]])
+    channels: Unique[ChannelName] = Field(default=(), examples=[["night_shift"]])
     """Channels of alerts.yml that are notified when an expectation fails or holds again, and when a gate closes or opens. Absent: none."""
     reference: OrAbsent[Reference] = Field(default=None, examples=[{"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z"}])
     """The time that drift is measured against. Absent: no fixed one."""
@@ -212,8 +192,8 @@ class PipelineFile(Setting):
     """Name of the pipeline. It is part of the transaction ids in every table, so do not change it later."""
     lake: AbsolutePath = Field(examples=["./lake", "${DATA}/lake"])
     """Folder of all tables and checkpoints. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
-    policy: PolicySettings = Field(examples=[{"lateness_seconds": 600}])
-    """What the silver layer promises."""
+    policy: Policy = Field(examples=[{"lateness_seconds": 600}])
+    """Promises of the silver layer."""
     engine: Engine = Field(default_factory=Engine, examples=[{"driver_memory": "4g", "cores": 4}])
     """How Spark runs."""
     maintenance: Maintenance = Field(default_factory=Maintenance, examples=[{"every_seconds": 3600, "retain_seconds": 604_800}])

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from protoc import PROTOC_EXE, PROTOC_INCLUDE_DIR  # type: ignore[import-untyped]
 
 from expectations.wording import hint, quoted
-from orchestration.conf.payload_schemas import Member, SchemaError
+from orchestration.conf.schema_members import Member, SchemaError
 
 TIMESTAMP = "google.protobuf.Timestamp"
 PATIENCE_SECONDS = 30

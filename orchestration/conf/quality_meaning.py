@@ -1,4 +1,4 @@
-"""What section `quality` of pipeline.yml means: names of tables and channels, where a gate can hold."""
+"""Check section `quality` of pipeline.yml: names of tables, and where a gate can hold."""
 
 from collections.abc import Iterator
 
@@ -13,15 +13,8 @@ FIXED = ("bronze.events", HOLDABLE, "silver.quarantine", "silver.late", "silver.
 
 
 def check_quality(quality: Quality, declared: Declared) -> Iterator[Finding]:
-    for at, channel in enumerate(quality.channels):
-        if declared.lacks("channels", channel):
-            yield Finding.of(("quality", "channels", at), f"names {declared.unknown('channels', channel, 'alerts')}")
     for table, mode in quality.gates.items():
         yield from _check_gate(table, mode, declared)
-    reference = quality.reference
-    if reference and reference.from_at >= reference.until_at:
-        first, end = (at.isoformat().replace("+00:00", "Z") for at in (reference.from_at, reference.until_at))
-        yield Finding.of(("quality", "reference", "from"), f"is {quoted(first)}, not before until ({end}); swap them or correct one")
 
 
 def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Finding]:

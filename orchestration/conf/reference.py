@@ -1,7 +1,12 @@
-"""The tables of the settings reference, conf/README.md: every key of every file, as it is declared."""
+"""The settings reference, conf/README.md: every key of every file, as it is declared; and the files of the JSON Schemas.
 
+python -m orchestration.conf.reference    # or `make conf`: writes conf/schema/*.json and the tables of conf/README.md anew
+"""
+
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,10 +16,11 @@ from orchestration.conf.document import SCALARS, TAG
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
 
+CONF = Path(__file__).parents[2] / "conf"
 MAX_WHOLE = 2_147_483_647
 """As a bound it says nothing to people."""
 TYPES = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number", "number": "number", "any": "any value"}
-MARK = "<!-- All below is generated from orchestration/conf/*_settings.py by `make conf`. -->\n"
+MARK = "<!-- All below is generated from the declarations of settings by `make conf`. -->\n"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -109,3 +115,14 @@ def _code(value: Any) -> str:
     plain = int(value) if isinstance(value, float) and value.is_integer() else value
     text: str = yaml.dump(plain, Dumper=_Dumper, default_flow_style=True, width=10_000, sort_keys=False)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
+
+
+def generated() -> dict[str, str]:
+    """Make all files that follow from the settings' declarations: texts by path below the conf folder."""
+    schemas = {f"schema/{name}.json": json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n" for name in MODELS}
+    return schemas | {"README.md": reference((CONF / "README.md").read_text(encoding="utf-8"))}
+
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        (CONF / path).write_text(text, encoding="utf-8")

@@ -1,11 +1,6 @@
-"""The JSON Schemas of the conf's files, for editors and for the hints of `tidemark check`, made from the settings' declarations.
-
-python -m orchestration.conf.schemas    # or `make conf`: writes conf/schema/*.json and the tables of conf/README.md anew
-"""
+"""The JSON Schemas of the conf's files, for editors and for the hints of `tidemark check`, made from the settings' declarations."""
 
 import functools
-import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -15,7 +10,6 @@ from pydantic_core import core_schema
 from orchestration.conf.files import MODELS
 
 Node = dict[str, Any]
-CONF = Path(__file__).parents[2] / "conf"
 
 
 class _Generator(GenerateJsonSchema):
@@ -30,6 +24,15 @@ class _Generator(GenerateJsonSchema):
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Null means that the key may be left out."""
         return self.generate_inner(schema["schema"]) if schema.get("default", ...) is None else super().default_schema(schema)
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        """With the meaning of inherited fields: pydantic takes docstrings of the class itself only."""
+        node = super().dataclass_schema(schema)
+        for base in reversed(schema["cls"].__mro__[1:]):
+            for name, field in getattr(base, "__pydantic_fields__", {}).items():
+                if field.description and (inherited := node["properties"].get(field.validation_alias or name)):
+                    inherited["description"] = field.description
+        return node
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """With names that follow no pattern refused, and not only left unexplained."""
@@ -57,16 +60,3 @@ def resolved(node: Node, root: Node) -> Node:
     if "$ref" in inner:
         inner = root["$defs"][inner["$ref"].removeprefix("#/$defs/")]
     return node if inner is node else {**resolved(inner, root), **node}
-
-
-def generated() -> dict[str, str]:
-    """Text by path below the conf folder: all files that follow from the settings' declarations."""
-    from orchestration.conf.reference import reference  # which imports this module
-
-    schemas = {f"schema/{name}.json": json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n" for name in MODELS}
-    return schemas | {"README.md": reference((CONF / "README.md").read_text(encoding="utf-8"))}
-
-
-if __name__ == "__main__":
-    for path, text in generated().items():
-        (CONF / path).write_text(text, encoding="utf-8")

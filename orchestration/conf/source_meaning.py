@@ -1,7 +1,6 @@
 """What sources.yml means: that each payload can be read the way it is declared."""
 
 import re
-import zoneinfo
 from collections.abc import Collection, Iterator, Mapping
 
 from expectations.settings import Step
@@ -73,16 +72,7 @@ def _check_format(base: Path, source: SourceSettings, written: Collection[str]) 
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
 
 
-def check_zone(path: Path, zone: str) -> Iterator[Finding]:
-    try:
-        zoneinfo.ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):
-        remedy = hint(zone, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
-        yield Finding.of(path, f"{quoted(zone)} is not a time zone; {remedy}")
-
-
 def _check_time(path: Path, time: TimeSettings) -> Iterator[Finding]:
-    yield from check_zone((*path, "time_zone"), time.time_zone)
     if time.format not in NAMED_FORMATS:
         yield from _check_pattern((*path, "format"), time.format)
 

@@ -1,6 +1,7 @@
 """Settings of sources.yml."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -8,7 +9,22 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from expectations.settings import CONFIG, Flag, Identifier, Key, Number, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
+from expectations.settings import (
+    CONFIG,
+    Flag,
+    Identifier,
+    Key,
+    Number,
+    OrAbsent,
+    PlainText,
+    Problem,
+    Setting,
+    Text,
+    UniqueSome,
+    Whole,
+    of_pattern,
+    problems_of_zone,
+)
 from expectations.wording import quoted
 from orchestration.conf.text_encoding import Encoding
 from orchestration.conf.transport_settings import (
@@ -81,6 +97,9 @@ class TimeSettings(Setting):
     repeated_hour: OrAbsent[Literal["first", "second"]] = Field(default=None, examples=["first"])
     """Which of the two a local time is that comes twice, when summer time ends. Then a time that is skipped, when it begins, is read too.
     Without this, rows with such times are quarantined."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from problems_of_zone("time_zone", self.time_zone)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
     elif path and path[-1] == "[key]":
         names = _node(name, path[:-2]).get("propertyNames", {})
         yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}")
-    elif kind != "too_short" or not written:  # pydantic does not count wrong items, which are findings of their own
+    elif not ((kind == "too_short" and written) or kind == "default_factory_not_called"):
+        # Pydantic does not count wrong items, and gives no default that follows from a wrong setting: both are findings of their own.
         problem = _problem(_node(name, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
 

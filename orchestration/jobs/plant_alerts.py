@@ -54,7 +54,9 @@ class PlantAlert:
 
     @property
     def plan(self) -> str:
-        return msgspec.json.encode(asdict(self.alert)).decode()
+        """The settings that change states; who is notified is not among them."""
+        definition = {key: value for key, value in asdict(self.alert).items() if key in Alert.__dataclass_fields__}
+        return msgspec.json.encode(definition).decode()
 
     def as_begun(self, plan: str) -> "PlantAlert":
         return PlantAlert(msgspec.json.decode(plan, type=Alert))

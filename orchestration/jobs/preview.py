@@ -28,8 +28,7 @@ from silver.csv_rows import values_of
 from silver.enrich import ReferenceData
 from silver.judging import judged
 from silver.reasons import Reasons
-from silver.rules import SOMETHING_IS_MEASURED
-from silver.schema import DEVICES
+from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 from silver.spec import Metric, PayloadFormat
 
 NOTHING = "without measurements"

@@ -33,7 +33,7 @@ from orchestration.quality.validation import outcomes, true_of_every_row
 from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.tables import tables
-from silver.spec import Aggregation
+from silver.aggregation import Aggregation
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from orchestration.storage.delta import literal
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Part, Plant, View, views
-from silver.spec import Aggregation
+from silver.aggregation import Aggregation
 
 TYPES = {
     **dict.fromkeys(("device_group", "device_id", "metric"), "varchar"),

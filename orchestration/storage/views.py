@@ -11,7 +11,7 @@ from orchestration.location import Location
 from orchestration.storage.delta import LOG, literal
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
-from silver.rules import SOMETHING_IS_MEASURED
+from silver.schema import SOMETHING_IS_MEASURED
 
 _MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
 CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}

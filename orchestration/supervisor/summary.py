@@ -24,7 +24,7 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.supervisor.status import arrears_after
 from orchestration.utc import from_micros
-from silver.rules import SOMETHING_IS_MEASURED
+from silver.schema import SOMETHING_IS_MEASURED
 
 
 @dataclass(frozen=True)

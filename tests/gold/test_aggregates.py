@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from gold.aggregates import aggregates
 from gold.spec import Group
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric, Wrapping
 from tests.rows import at, measured, rows_of
 from tests.window_values import ODD, TYPES, value_of
 
@@ -83,7 +84,7 @@ def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_and_the_last
 
 
 def test_a_counter_rises_across_a_glitch_to_zero_a_wrap_and_a_reset(spark: SparkSession) -> None:
-    plain, wrapping = (Metric("c", Aggregation.COUNTER_INCREASE, 60, wraps_at=width) for width in (None, 1000.0))
+    plain, wrapping = (Metric("c", Aggregation.COUNTER_INCREASE, 60, counter=wrap) for wrap in (None, Wrapping(1000.0)))
     assert one_value(spark, plain, 100.0, 0.0, 103.0) == 3.0  # the 0 is a glitch
     assert one_value(spark, plain, 100.0, 0.0, 4.0) == 4.0  # the counter was reset
     assert one_value(spark, plain, 100.0, 0.0, 0.0, 103.0) == 103.0  # two zeros are a reset

@@ -15,11 +15,12 @@ from gold.alert_spec import Alert, NoData, Signal
 from gold.alerts import judge
 from gold.fast_alerts import FastAlerts, Watched
 from gold.signals import samples
+from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
 from silver.schema import DEVICES
-from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Metric, Origin, PayloadFormat, Policy, Time
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
 SHAPE = PayloadFormat("json", Origin(field="d"), Time("ts"), metric=Origin(field="m"), value="v")

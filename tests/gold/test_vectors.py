@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from gold.spec import Group, Vector
 from gold.vectors import features_of, in_blocks, vectors
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.rows import at
 
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 600), "p": Metric("p", Aggregation.SUM, 3600), "h": Metric("h", Aggregation.STDDEV, 600)}

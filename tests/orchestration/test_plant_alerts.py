@@ -17,7 +17,8 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs import maintenance
 from orchestration.storage.snapshots import find_snapshot
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.cuts import run_in_cuts
 from tests.lakes import KITCHEN, conf, copied, event, land, run, table
 from tests.orchestration.supervisor.test_replay import replay

@@ -19,7 +19,8 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.cuts import run_in_cuts
 from tests.declared_flow import flow_of
 from tests.lakes import KITCHEN, conf, copied, event, land, recorded, rewrite, run, table

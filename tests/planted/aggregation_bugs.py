@@ -11,7 +11,8 @@ from pyspark.sql import Column, functions
 
 from gold import values
 from gold.spec import Group, Vector
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric, Wrapping
 from tests.lakes import event, land, minutes, run
 from tests.planted.day import START, Day
 
@@ -36,7 +37,7 @@ def every_type(day: Day) -> list[str]:
         metric.name: metric
         for metric in (
             Metric("valve", Aggregation.TIME_WEIGHTED_AVERAGE, 600),
-            Metric("meter", Aggregation.COUNTER_INCREASE, 600, wraps_at=1000.0),
+            Metric("meter", Aggregation.COUNTER_INCREASE, 600, counter=Wrapping(1000.0)),
             Metric("load", Aggregation.QUANTILE, 600, quantile=0.95),
             Metric("wind", Aggregation.CIRCULAR_MEAN, 600, slide_seconds=300),
         )

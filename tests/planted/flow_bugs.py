@@ -15,7 +15,8 @@ from gold.flow_spec import Counter, Kind, Pairs, Sessions, StateMachine, Transit
 from gold.signals import samples
 from gold.spec import Group
 from orchestration.jobs import plant_alerts
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.declared_flow import flow_of
 from tests.lakes import event, land, run
 from tests.planted.day import START, Day

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expectations.rule import Rule
+from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.reasons import Reasons
 from silver.rules import BUILT_IN
-from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Metric, Origin, PayloadFormat, Policy, Time
 
 LONG = PayloadFormat("json", Origin("d"), Time("t", "epoch_s"), metric=Origin("m"), value="v", unit=Origin("u"), zone=Origin(topic=2))
 WIDE = PayloadFormat("json", Origin(topic=2), Time("each.t"), metrics={"temp": "each.x.t", "hum": "each.h"}, each="list")
@@ -103,7 +104,7 @@ def test_of_a_name_of_a_file_or_a_topic_the_name_is_shown() -> None:
 
 
 def test_a_source_that_nobody_knows_has_no_reasons() -> None:
-    config = SilverConfig({}, Policy(0, 0, 0), {})
+    config = SilverConfig({}, Policy(0, 0, 1), {})
     assert Reasons(config, []).of({"source": "gone", "broken_rules": ["device_is_known"], "payload": b""}) == {}
 
 

@@ -7,7 +7,8 @@ import duckdb
 import pyarrow as pa
 
 from gold.spec import Group, Vector
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 
 OF_TYPE = {
     Aggregation.AVERAGE: "sum(value) / count(*)",

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 from orchestration.conf.avro_schemas import avro_schemas
-from orchestration.conf.payload_schemas import SchemaError
 from orchestration.conf.protobuf_schemas import of_texts
+from orchestration.conf.schema_members import SchemaError
 from orchestration.connectors.http_client import NoAnswerError, ask, basic
 from orchestration.connectors.sources.source import SourceDownError
 

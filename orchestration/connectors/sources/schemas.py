@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
-from orchestration.conf.payload_schemas import SchemaError
+from orchestration.conf.schema_members import SchemaError
 from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice

@@ -26,7 +26,8 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.views import View, views
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 
 MAX_ENTITIES = 12
 # Okabe and Ito's colours, which colour-blind people can tell apart, without the yellow, too pale for a line; entities 7 to 12 are dashed.

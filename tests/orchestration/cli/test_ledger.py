@@ -15,7 +15,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.serving.plots.account import MAX_BARS, bars_of, draw
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
-from silver.rules import SOMETHING_IS_MEASURED
+from silver.schema import SOMETHING_IS_MEASURED
 from tests.lakes import conf, write
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, NoticePolicy, Signal
+from gold.alert_spec import AlertSettings, Escalation, Flapping, Hours, NoData, Signal
 from gold.signals import FIELDS
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.load import load, summary
@@ -40,13 +40,13 @@ REFUSED = {
     "{reading: power, when: value > 1, for_seconds: 5, for_times: 2}": "a.for_times is set beside for_seconds; keep one of them",
     "{reading: power, when: value > 1, summary: 'at {valu}'}": "a.summary names 'valu', which an alert does not have; did you mean ",
     "{reading: power, when: value > 1, summary: '{value:q}'}": "a.summary cannot be filled in (",
-    "{reading: power, when: value > 1, hours: {zone: Europe/Brusels}}": "a.hours.zone 'Europe/Brusels' is not a time zone; did you mean ",
+    "{reading: power, when: value > 1, hours: {zone: Brusels}}": "a.hours.zone is 'Brusels', which is no time zone; did you mean ",
     "{reading: power, when: value > 1, hours: {zone: UTC, from: '6:00'}}": "a.hours.from is '6:00'; write hours and minutes in quotes",
     "{reading: power, when: value > 1, escalate: [{after_seconds: 9, severity: b}, {after_seconds: 5, severity: c}]}": (
         "a.escalate does not have its steps in order of after_seconds; sort them"
     ),
-    "{reading: power, when: value > 1, channels: [pager]}": "a.channels.1 names 'pager', which alerts.yml does not declare; declare it",
-    "{reading: power, when: value > 1, inhibited_by: [b]}": "a.inhibited_by.1 names 'b', which alerts.yml does not declare; ",
+    "{reading: power, when: value > 1, channels: [pager]}": "a.channels names 'pager', which alerts.yml does not declare; declare it",
+    "{reading: power, when: value > 1, inhibited_by: [b]}": "a.inhibited_by names 'b', which alerts.yml does not declare; ",
     "{reading: power, when: value > 1, inhibited_by: [a]}": "a.inhibited_by leads back to itself by a; none of them would ever be told. ",
     "{count: {every_seconds: 60}, when: readings = 0, fast: true}": "a.fast is for reading, and this looks at count; remove it",
     "{reading: power, when: rate > 1, fast: true}": "a.when asks for 'rate', which is not there (column 1); there are value, unit, zone",
@@ -107,11 +107,11 @@ def test_every_setting_reaches_the_alert(folder: Path) -> None:
         "  b: {reading: power, when: value > 1}\nchannels:\n  pager: {apprise: '${env:PAGER_URL}'}\n"
     )
     conf = load(folder)
-    assert conf.alerts["a"] == Alert(
-        "a",
-        Signal("window", "power", "kitchen"),
-        "value > 9",
-        "value < 8",
+    assert conf.alerts["a"] == AlertSettings(
+        name="a",
+        signal=Signal("window", "power", "kitchen"),
+        when="value > 9",
+        recover_when="value < 8",
         for_seconds=120,
         keep_firing_seconds=300,
         severity="info",
@@ -120,8 +120,16 @@ def test_every_setting_reaches_the_alert(folder: Path) -> None:
         escalate=(Escalation(5, "high"),),
         hours=Hours("Europe/Berlin", (0, 6), 22 * 60, 6 * 60 + 30),
         flapping=Flapping(0.4, 20),
+        window="power",
+        group="kitchen",
+        channels=("pager",),
+        repeat_seconds=60,
+        group_by="zone",
+        inhibited_by=("b",),
+        max_per_hour=3,
+        digest_older_than_seconds=5,
     )
-    assert conf.notice_policies == {"a": NoticePolicy(("pager",), 60, "zone", ("b",), 3, 5), "b": NoticePolicy()}
+    assert list(conf.notice_policies) == ["a", "b"]
     assert conf.channels == {"pager": ChannelSettings(apprise="${env:PAGER_URL}")}
 
 

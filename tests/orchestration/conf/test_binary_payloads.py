@@ -7,8 +7,9 @@ import pytest
 
 from orchestration.conf.avro_schemas import avro_schemas
 from orchestration.conf.load import load
-from orchestration.conf.payload_schemas import SchemaError, schemas_of
+from orchestration.conf.payload_schemas import schemas_of
 from orchestration.conf.protobuf_schemas import of_texts
+from orchestration.conf.schema_members import SchemaError
 from silver.spec import DECLARED, Registry
 from tests.binary_formats import BATCH, PROTO2, PROTO3, READING
 from tests.orchestration.conf.conftest import mistakes_of

@@ -45,7 +45,7 @@ PLANTED = [
         "sources",
         "time_zone: UTC",
         "time_zone: Europe/Brusels",
-        "sources.yml:13: plant.time.time_zone 'Europe/Brusels' is not a time zone; did you mean",
+        "sources.yml:13: plant.time.time_zone is 'Europe/Brusels', which is no time zone; did you mean",
     ),
     ("sources", "unit: {field: unit}", "separator: ';'", "sources.yml:16: plant.separator is for csv"),
 ]

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from orchestration.conf.document import read_document
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.load import load
-from orchestration.conf.schemas import generated, resolved
+from orchestration.conf.reference import generated
+from orchestration.conf.schemas import resolved
 from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
-from silver.spec import Aggregation
+from silver.aggregation import Aggregation
 from tests.orchestration.conf.conftest import changed, landing_of
 
 DEFAULT = Path(__file__).parents[3] / "conf"
@@ -67,7 +68,7 @@ def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) ->
     )
     conf = load(folder)
     schema = json.loads((DEFAULT / "schema" / "pipeline.json").read_text())["$defs"]
-    for part, built in (("PolicySettings", conf.policy), ("Engine", conf.engine)):
+    for part, built in (("Policy", conf.policy), ("Engine", conf.engine)):
         defaults = {key: setting["default"] for key, setting in schema[part]["properties"].items() if "default" in setting}
         assert defaults
         assert defaults == {key: getattr(built, key) for key in defaults}

@@ -12,7 +12,8 @@ from gold.spec import Group, Vector
 from orchestration.engine.pieces import Limits
 from orchestration.engine.windows import by_entity
 from orchestration.jobs import replay
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.rows import at
 
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 3600), "p": Metric("p", Aggregation.SUM, 7200)}

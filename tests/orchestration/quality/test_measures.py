@@ -21,8 +21,9 @@ from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_mea
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged
+from silver.aggregation import Aggregation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
-from silver.spec import Aggregation, Conversion, Metric
+from silver.spec import Conversion, Metric
 from tests.lakes import bare_conf
 from tests.rows import at
 

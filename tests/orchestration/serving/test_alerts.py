@@ -17,7 +17,8 @@ from orchestration.serving.plots.alerts import draw, thresholds
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.storage.tables import LakeStore
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.lakes import bare_conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

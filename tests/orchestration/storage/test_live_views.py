@@ -24,7 +24,8 @@ from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.storage.delta import INSTANT, version_of
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.lakes import METRICS, conf, event, land, minutes, recorded, run
 from tests.planted.day import START
 from tests.rows import at

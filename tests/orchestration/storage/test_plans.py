@@ -18,7 +18,8 @@ from orchestration.storage.delta import open_table
 from orchestration.storage.generations import Generation
 from orchestration.storage.source_offsets import with_offsets
 from orchestration.storage.tables import ensure
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.lakes import KITCHEN, METRICS, PRESSES, SHAPE, conf
 
 

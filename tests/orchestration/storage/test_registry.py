@@ -151,7 +151,7 @@ def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path, lak
         (b'{"device_id": "a"}\n[1]\n{', ":2: is JSON, but not an object"),
         (b'device_id\n"a"b\n', ":2: is not CSV"),
         (b"device_id\na\x1b[31m\n", "without control characters"),
-        (b'{"device_id": " a"}\n', "has a blank at an end"),
+        (b'{"device_id": " a"}\n', "without blanks at its ends"),
     ],
 )
 def test_a_file_that_is_no_device_list_is_refused_with_its_line(tmp_path: Path, lake: Location, content: bytes, told: str) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import pandas as pd
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from gold.spec import Group, Vector
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.audit.verify.store import opened
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric, Wrapping
 from tests.rows import at
 from tests.window_values import ODD, TYPES, WIDTH, value_of
 
@@ -27,7 +28,7 @@ METRICS = {
             Metric(kind.value, kind, 60 * (1 + n % 3), quantile=0.9 if kind is Aggregation.QUANTILE else None)
             for n, kind in enumerate(Aggregation)
         ),
-        Metric("wrapping", Aggregation.COUNTER_INCREASE, 120, wraps_at=WIDTH),
+        Metric("wrapping", Aggregation.COUNTER_INCREASE, 120, counter=Wrapping(WIDTH)),
         Metric("lower", Aggregation.QUANTILE, 60, quantile=0.05),
         Metric("sliding", Aggregation.AVERAGE, 180, slide_seconds=60),
         Metric("overlapping.dots", Aggregation.STDDEV, 120, slide_seconds=40),
@@ -132,7 +133,7 @@ def test_windows_are_what_their_definition_says(
 @settings(phases=[Phase.generate])
 @given(READINGS, st.integers(-600, 900), st.integers(0, 400), st.sampled_from(["device", "group"]))
 def test_vectors_are_what_their_definition_says(
-    store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until: int, max_fill: int, entity: str
+    store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until: int, max_fill: int, entity: Literal["device", "group"]
 ) -> None:
     fill(store, readings)
     vector = Vector(entity, tuple(METRICS) if entity == "device" else FEATURES, max_fill)

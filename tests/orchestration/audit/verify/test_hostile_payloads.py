@@ -13,11 +13,12 @@ from orchestration.audit.verify.silver_evaluator import Registered, SilverEvalua
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from silver import account
+from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
 from silver.schema import DEVICES, REFERENCES
-from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
+from silver.spec import Conversion, Metric, Policy, Unknown
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
 from tests.orchestration.audit.verify.hostile_shapes import SHAPES

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.pipeline_settings import PolicySettings
+from silver.spec import Policy
 from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
 from tests.waiting import PATIENCE_SECONDS, until
 
@@ -88,7 +88,7 @@ def test_lines_are_events_whatever_pieces_they_come_in(collector: Collector) -> 
 
 
 def test_a_line_longer_than_silver_reads_is_kept_and_the_connection_goes_on(collector: Collector) -> None:
-    events = [b"odd", b"x" * (PolicySettings(lateness_seconds=600).max_payload_bytes + 1), b'{"a":1}']
+    events = [b"odd", b"x" * (Policy(lateness_seconds=600).max_payload_bytes + 1), b'{"a":1}']
     with connected(collector, "wide") as connection:
         connection.sendall(b"".join(event + b"\n" for event in events))
         assert acknowledged(connection, 3) == 3

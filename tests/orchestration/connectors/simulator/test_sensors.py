@@ -7,7 +7,8 @@ from orchestration.conf.model import Device
 from orchestration.connectors.simulator import sensors
 from orchestration.connectors.simulator.plan import Odds, Plan
 from orchestration.connectors.simulator.sensors import Floats, Sensors
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 
 
 def values(metric: Metric, ticks: int, devices: int = 1) -> Floats:

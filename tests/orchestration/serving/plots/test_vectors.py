@@ -14,7 +14,8 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
-from silver.spec import Aggregation, Metric
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 from tests.lakes import bare_conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
