@@ -10,8 +10,8 @@ VAGUE_NAMES = {"of", "each", "found", "told", "known", "begun", "place"}
 VAGUE_STARTS = ("Of ", "What ", "Those ", "As ", "By ", "Where ")
 PENDING = {
     *("silver/spec.py", "expectations", "gold/alert_spec.py", "gold/flow_spec.py", "gold/spec.py", "gold/flows.py", "gold/notices.py"),
-    *(f"orchestration/{room}" for room in ("conf", "jobs", "quality", "storage")),
-    *(f"orchestration/connectors/{room}" for room in ("fast_alerts", "simulator", "sampling.py")),
+    *(f"orchestration/{room}" for room in ("conf", "jobs/watched_fields.py", "quality", "storage")),
+    *(f"orchestration/connectors/{room}" for room in ("fast_alerts",)),
     *(f"orchestration/audit/verify/{reader}_payload.py" for reader in ("avro", "binary", "protobuf", "sparkplug")),
 }
 """Rooms and files whose words are not looked at yet. The set only shrinks."""

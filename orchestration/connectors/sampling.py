@@ -87,7 +87,7 @@ def _of_offsets(source: of_source.Source) -> Pieces:
 def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
     from orchestration.connectors.sources.claims import landing_files
 
-    for file, stat in sorted(landing_files(landing), key=lambda found: found[1].st_mtime_ns):
+    for file, stat in sorted(landing_files(landing), key=lambda entry: entry[1].st_mtime_ns):
         try:
             yield from _of_file(source, file, str(file.relative_to(landing.path)), stat.st_mtime_ns)
         except ConfError as error:
@@ -101,7 +101,7 @@ def _of_file(source: Source, file: Path, position: str, modified_ns: int) -> Pie
 
 
 def _of_bucket(conf: Conf, source: Source, store: S3Settings) -> Pieces:
-    """Of each page of the listing the oldest objects first."""
+    """Read the objects of a bucket: of each page of the listing the oldest ones first."""
     from orchestration.connectors.sources.object_claims import ObjectClaim
     from orchestration.connectors.sources.s3_client import S3Client
 

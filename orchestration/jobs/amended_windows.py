@@ -27,7 +27,8 @@ Pair = tuple[pa.Table, pa.Table]
 
 @dataclass(frozen=True)
 class Amendment:
-    """Of which stream, who appends, by the `flow` and the number of its round, and the `gold_batch` that rows are stamped with."""
+    """The target of amended rows: the stream, the job that appends by its `flow` and the number of its round, and the `gold_batch` of
+    the rows."""
 
     lake: Lake
     stream: str
@@ -68,7 +69,7 @@ def _with_history(this: Amendment, windows: Windows, piece: Piece, limits: Limit
 
 
 def _revised_vectors(this: Amendment, groups: Sequence[Group], windows: Windows) -> Iterator[pa.Table]:
-    """Those that differ from what the table holds, at ends of the windows and as long after as these may fill."""
+    """Yield the vectors that differ from those in the table, at ends of the windows and as long after as these may fill."""
     whole = windows.whole()
     for entity, fill_seconds, alike in by_entity(groups):
         may_change = replace(whole, last=whole.last + fill_seconds, entity=entity, fill_seconds=fill_seconds)
@@ -85,11 +86,11 @@ def _beside(this: Amendment, groups: Sequence[Group], windows: Windows, piece: P
     if amended is None:
         return None
     amended = with_values(amended, {"device_group": [group.name for group in groups]})
-    of = _names(amended, "device_group", piece.entity)
+    names = _names(amended, "device_group", piece.entity)
     table, vectors, _ = this.lake.gold(this.stream)
-    aggregates = read(table, in_reach.predicate(), limits, of)
+    aggregates = read(table, in_reach.predicate(), limits, names)
     entity = "entity" if piece.entity == "device_id" else piece.entity
-    of_entities = {"device_group": of["device_group"], entity: of[piece.entity]}
+    of_entities = {"device_group": names["device_group"], entity: names[piece.entity]}
     before = None if aggregates is None else read(vectors, piece.predicate(entity), limits, of_entities)
     return None if aggregates is None or before is None else (latest(aggregates, WINDOW_KEY), latest(before, VECTOR_KEY))
 

@@ -45,7 +45,7 @@ class Round:
 
     @property
     def reach(self) -> GoldPosition:
-        """Of one that has not ended."""
+        """The end of a round that has not ended."""
         assert self.up_to is not None
         return self.up_to
 
@@ -66,18 +66,18 @@ def amend_all(lake: Lake, streams: Mapping[str, Sequence[Group]]) -> Iterator[in
 
 
 def begin_at(lake: Lake, stream: str, reached: GoldPosition) -> None:
-    """As if a round had ended there."""
+    """Begin as if a round had ended at this position."""
     _file(lake, stream).write(Round(0, reached))
 
 
 def refuse_older(lake: Lake, stream: str) -> None:
     """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
     number = (_file(lake, stream).read() or Round()).number
-    begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
+    started = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
     *tables, late = lake.gold(stream)
     for table, written, newest, word in (
         *((table, written_by(table.location, lake.app_id(_flow(stream), table.name)), number, "round") for table in tables),
-        (late, lake.newest_gold_batch(stream, "late"), begun, "batch"),
+        (late, lake.newest_gold_batch(stream, "late"), started, "batch"),
     ):
         if written > newest:
             raise TidemarkError(
@@ -141,7 +141,8 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
 
 
 def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -> bool:
-    """By the log alone: whether a reading of bronze batches `after` < batch <= `up_to` is before `closed_until`, in ms since 1970."""
+    """Say, from the log alone, whether a reading of bronze batches `after` < batch <= `up_to` is before `closed_until`, in ms since
+    1970."""
     log = in_log(open_table(readings.location), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
     files = log.filter((pc.field("num_records") > 0) & (pc.field("max.bronze_batch") > after) & (pc.field("min.bronze_batch") <= up_to))
     first = pc.min(files["min.event_time"].cast(pa.int64())).as_py()  # a number, as Python has no instant before the year 1
@@ -149,7 +150,7 @@ def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -
 
 
 def _may_be_late(lake: Lake, stream: str, this: Round) -> bool:
-    """By the logs alone: most rounds have nothing to fold in."""
+    """Say, from the logs alone, whether there may be late rows: most rounds have none."""
     is_new = lake.newest_gold_batch(stream, "late") > this.after.gold_batch
     return is_new or max_in_log(lake.tables["silver.late"].location, "bronze_batch") is not None
 

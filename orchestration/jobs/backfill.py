@@ -22,15 +22,15 @@ COLUMNS = ("topic", "partition", "from", "to", "to_read", "in_bronze", "left_to_
 
 
 def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]:
-    """What there is to do, by partition. TidemarkError before the first run: where the source will begin is not known yet."""
+    """Plan a backfill, by partition. TidemarkError before the first run: where the source will begin is not known yet."""
     refuse_earlier_version(lake)
     refuse_damage(lake, ())
-    known = source_offsets(lake.table_path(EVENTS)).get(source.name)
-    if known is None:
+    stored = source_offsets(lake.table_path(EVENTS)).get(source.name)
+    if stored is None:
         raise TidemarkError(
             f"source {source.name} has not been read yet; `tidemark run --once` reads it, and then what lies before is known."
         )
-    return planned(source, known.offset, begin, end)
+    return planned(source, stored.offset, begin, end)
 
 
 def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[CommittedBatch]:

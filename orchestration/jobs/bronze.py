@@ -41,7 +41,7 @@ class PendingBatch:
     start: Offset
     end: Offset
     fetched: pa.Buffer | None = None
-    """Of a remote source, and of one with a registry: its rows, in a file of this machine."""
+    """The rows of a remote source, or of one with a registry, in a file of this machine."""
     notices: Sequence[Notice] = ()
 
     def events(self) -> Iterator[pa.Table]:
@@ -52,7 +52,7 @@ class PendingBatch:
 
 @dataclass(frozen=True)
 class CommittedBatch:
-    """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source. `gaps`: that were found."""
+    """A batch of bronze. `version`: the version of bronze.events. `rows`: counts by source. `gaps`: gaps of the sources."""
 
     bronze_batch: int
     version: int
@@ -63,13 +63,13 @@ class CommittedBatch:
 
 
 def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: None) -> PendingBatch | None:
-    """What the source has, one batch at most; None where it has nothing. `tell` is called as soon as it is known to have something.
+    """Read one batch of the source at most; None if it has nothing. `tell` is called as soon as it has something.
 
-    A remote one is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for the
-    schemas of its events: who reads bronze can count on them. Raises SourceDownError where that fails.
+    A remote source is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for
+    the schemas of its events: who reads bronze can count on them. Raises SourceDownError if that fails.
     """
-    known = source_offsets(lake.table_path(EVENTS)).get(source.name)
-    start = known.offset if known else {}
+    stored = source_offsets(lake.table_path(EVENTS)).get(source.name)
+    start = stored.offset if stored else {}
     end = source.latest_offset(start)
     if end == start:
         return None
@@ -85,10 +85,10 @@ def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: Abstra
     """Bring to bronze what sources have. `is_sole`: held while bronze is written."""
     table, begin, rows, received = lake.tables[EVENTS], time.monotonic(), Counter[str](), dict[str, int]()
     with is_sole:
-        known = source_offsets(table.location)
-        bronze_batch, ingested_at = next_bronze_batch(known), datetime.now(UTC)
+        offsets = source_offsets(table.location)
+        bronze_batch, ingested_at = next_bronze_batch(offsets), datetime.now(UTC)
         ends = {of_source.source.name: of_source.end for of_source in ready}
-        info = partial(with_offsets, known, bronze_batch, ends, rows, received)
+        info = partial(with_offsets, offsets, bronze_batch, ends, rows, received)
         gaps = [gap for of_source in ready for gap in _gaps(of_source, bronze_batch, ingested_at)]
         _record(lake, gaps)
         pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)

@@ -91,7 +91,7 @@ def _account_for(lake: Lake, batches: Range, *, is_pending: bool = False) -> int
 
 @dataclass
 class _Account:
-    """Of the events `incomplete` (OF_EVENT) of a range, of which not every measurement is a reading."""
+    """The account of the events `incomplete` (OF_EVENT) of a range, of which not every measurement is a reading."""
 
     lake: Lake
     batches: Range
@@ -135,7 +135,7 @@ class _Account:
                 yield from account.quarantine(broken, others)
 
     def _copies(self, events: pa.Table) -> pa.Table:
-        """Those that came a second time, to the byte, as they do where a sender has heard no answer: no rule need look at them."""
+        """Find events that came a second time, byte for byte, as they do if a sender got no answer: no rule need judge them."""
         by_position = [name for name, shape in payload_formats(self.lake.conf).items() if shape.is_read_by_position]
         payloads, batches = events["payload"].combine_chunks(), pc.min_max(events["bronze_batch"]).as_py()
         columns, of_batches = ", ".join((*account.OF_EVENT, *account.CONTENT)), "bronze_batch between {min} and {max}".format(**batches)

@@ -43,7 +43,7 @@ from orchestration.storage.snapshots import SNAPSHOTS, all_snapshots, expired
 from orchestration.storage.source_offsets import offsets_told_at
 
 NOTES_RETAINED = timedelta(days=3 * 365)
-"""What people have noted is small, and explains charts of earlier years."""
+"""How long notes of people are kept: they are small, and explain charts of earlier years."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ Hold = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class MaintenanceTask:
-    """What there is to do for a table. `small`: files that compaction makes fewer, by the partition that they are in."""
+    """The maintenance of one table. `small`: files that compaction merges, by their partition."""
 
     name: str
     location: Location
@@ -112,8 +112,8 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
 
     Meanwhile only what `hold` can hold may be written, and logs, which hold themselves.
     """
-    done, known = [], all_snapshots(lake.conf.lake)
-    for task in maintenance_tasks(lake, known, now):
+    done, snapshots = [], all_snapshots(lake.conf.lake)
+    for task in maintenance_tasks(lake, snapshots, now):
         row = task.as_row()
         for partition in task.small:
             with LOGS[task.name].hold(lake.conf.lake) if task.name in LOGS else hold(task.name):
@@ -124,7 +124,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
             crash.point(crash.Point.FILE_REMOVED)
         done.append(MaintainedTable(now, **row))
         yield row
-    if gone := expired_snapshots(lake, known, now):
+    if gone := expired_snapshots(lake, snapshots, now):
         SNAPSHOTS.delete(lake.conf.lake, "snapshot_id", [snapshot.snapshot_id for snapshot in gone])
     MAINTENANCE.append(lake.conf.lake, done)
     retire_records(lake.conf.lake, now)
@@ -141,7 +141,7 @@ def retire_records(lake: Location, now: datetime) -> None:
 
 
 def expired_snapshots(lake: Lake, taken: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
-    """Of the known ones those that have expired, by the conf; what marts were built of stays, and what sinks have."""
+    """List the snapshots that have expired by the conf; those that marts were built of, and those that sinks have, stay."""
     return expired(taken, _retain(lake), now, needed_snapshots(lake.conf.lake) | snapshots_of_sinks(lake.conf))
 
 
@@ -150,12 +150,12 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     every = timedelta(seconds=lake.conf.maintenance.every_seconds)
     if not every:
         return None
-    begun = (snapshot.at for snapshot in all_snapshots(lake.conf.lake)[:1])
-    return (max_in_log(MAINTENANCE.path(lake.conf.lake), "at") or next(begun, now)) + every
+    first_taken = (snapshot.at for snapshot in all_snapshots(lake.conf.lake)[:1])
+    return (max_in_log(MAINTENANCE.path(lake.conf.lake), "at") or next(first_taken, now)) + every
 
 
 def _order(name: str) -> str | None:
-    """Of a table of gold: that by which most queries ask."""
+    """Return the sort order of a table of gold: the columns by which most queries ask."""
     kind = name.removeprefix("gold.").partition("@")[0]
     if kind in FLOW_KINDS:
         return ", ".join(("flow", *FLOW_KINDS[kind][1]))

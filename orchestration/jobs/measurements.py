@@ -30,7 +30,7 @@ KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""
 BATCH_ROWS = 8_192
 Counts = Counter[tuple[str, int, str]]
-"""By kind, bronze batch and source."""
+"""Counts by kind, bronze batch and source."""
 
 
 def judged_events(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:

@@ -51,7 +51,8 @@ def new_findings(lake: Lake) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Seen:
-    """Of events in order: by metric the places of those that have a value; when they came, ISO 8601; and of each its unread fields."""
+    """A look at events in order: by metric the indexes of those that have a value; when they came, ISO 8601; and the unread fields of
+    each."""
 
     places: Mapping[str, list[int]]
     at: list[str]
@@ -67,22 +68,22 @@ def seen_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> S
 
 
 def sentences(name: str, source: WatchedSource, seen: Seen, events: int) -> Iterator[str]:
-    """What is new, and the source as it is watched from now on. `events`: as many came, of which the last are `seen`."""
-    is_first, known, told = not source.metrics, {*source.fields}, False
-    every = Counter(path for of in seen.fields for path in of)
+    """Yield what is new, and update the source. `events`: the count of events that came, of which the last are `seen`."""
+    is_first, fields_before, is_reported = not source.metrics, {*source.fields}, False
+    every = Counter(path for fields in seen.fields for path in fields)
     source.metrics = {metric: source.metrics.get(metric, WatchedMetric()) for metric in seen.places}
     for metric, watched in source.metrics.items():
         last = _count(watched, seen, seen.places[metric], events)
-        before = known.union(*seen.fields[: last + 1])
-        new = sorted({path for of in seen.fields[last + 1 :] for path in of} - before)
+        before = fields_before.union(*seen.fields[: last + 1])
+        new = sorted({path for fields in seen.fields[last + 1 :] for path in fields} - before)
         if not watched.told and watched.without >= (1 if new else MANY) and watched.without > (1 if new else TIMES) * watched.longest:
             had = f"had values until {watched.last_at} and has none since" if watched.last_at else "never had a value"
             watched.told = f"metric {metric} of source {name} {had}, though {watched.without:,} events came" + _new(new)
-            told = True
+            is_reported = True
             yield watched.told
-    if not told and not is_first and (new := sorted(every.keys() - known)):
+    if not is_reported and not is_first and (new := sorted(every.keys() - fields_before)):
         yield f"source {name} has fields that conf does not name{_new(new)}"
-    source.fields = sorted(known | every.keys())
+    source.fields = sorted(fields_before | every.keys())
 
 
 def _count(watched: WatchedMetric, seen: Seen, places: list[int], events: int) -> int:

@@ -46,7 +46,7 @@ MOST_TRIES = 100
 
 @dataclass(frozen=True)
 class Told:
-    """What one step did. `down`: why the channel could not be reached."""
+    """The result of one step. `down`: why the channel could not be reached."""
 
     sent: int
     dead: int
@@ -81,14 +81,18 @@ def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
     outcomes = [*_send(channel, waiting)]
     if sent := [outcome for outcome in outcomes if outcome.state == SENT]:
         record(conf.lake, name, sent, now)
-    return Told(len(sent), len(waiting) - len(sent), next((of.reason for of in outcomes if of.state != SENT), None))
+    return Told(
+        len(sent),
+        len(waiting) - len(sent),
+        next((outcome.reason for outcome in outcomes if outcome.state != SENT), None),
+    )
 
 
 def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:
     """With what is new among the messages that wait. Another table, or another history of it, is looked at from the beginning."""
     take_up_sent(conf.lake, name, now)
-    done = finished(conf.lake, name, [of.message for of in before.waiting])
-    state = replace(before, waiting=[of for of in before.waiting if of.message.message_id not in done])
+    done = finished(conf.lake, name, [entry.message for entry in before.waiting])
+    state = replace(before, waiting=[entry for entry in before.waiting if entry.message.message_id not in done])
     state, changes = _new_changes(conf, name, state, now)
     if changes or state.standings:
         around = _around(conf, name, state, changes, now)
@@ -122,14 +126,14 @@ def _new_changes(conf: Conf, name: str, state: ChannelState, now: datetime) -> t
 
 def _around(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change], now: datetime) -> Around:
     devices = registry.current(conf.lake)
-    known = known_changes(conf.lake, name, changes, now)
+    earlier = known_changes(conf.lake, name, changes, now)
     return Around(
         now,
         {device["device_id"]: device["zone"] for device in devices if device["zone"]} | table_of(state.standings, changes),
         {device["device_id"]: device["groups"] or () for device in devices},
         silences(conf.lake),
         {row.alert_id for row in ACKNOWLEDGEMENTS.rows(conf.lake)},
-        known | {change_id: True for of in state.waiting for change_id in of.change_ids},
+        earlier | {change_id: True for entry in state.waiting for change_id in entry.change_ids},
     )
 
 
@@ -142,11 +146,11 @@ def _send(channel: Channel, waiting: Sequence[Waiting]) -> Iterator[Outcome]:
     for begin in range(0, len(waiting), channel.most):
         together = waiting[begin : begin + channel.most]
         try:
-            channel.send([of.message for of in together])
+            channel.send([entry.message for entry in together])
         except RefusedError as error:
             if len(together) > 1:  # one of them may be at fault
-                for of in together:
-                    (outcome,) = _send(channel, [of])
+                for entry in together:
+                    (outcome,) = _send(channel, [entry])
                     yield outcome
                     if outcome.state == FAILED:
                         return
@@ -154,7 +158,7 @@ def _send(channel: Channel, waiting: Sequence[Waiting]) -> Iterator[Outcome]:
                 yield Outcome(together[0], DEAD, str(error))
         except Exception as error:
             reason = without_secrets(error)
-            yield from (Outcome(of, DEAD if of.tries + 1 >= MOST_TRIES else FAILED, reason) for of in together)
+            yield from (Outcome(entry, DEAD if entry.tries + 1 >= MOST_TRIES else FAILED, reason) for entry in together)
             return
         else:
-            yield from (Outcome(of, SENT) for of in together)
+            yield from (Outcome(entry, SENT) for entry in together)

@@ -78,13 +78,13 @@ class PlantAlert:
         return slices.taken([signal.metric] if signal.metric else [], signal.group)
 
     def rows_a_second(self, lake: Lake) -> float:
-        """Of a count: an interval of each entity is a sample, also an empty one."""
+        """Estimate the samples of a count: an interval of each entity is a sample, also an empty one."""
         signal = self.alert.signal
         if signal.kind != "count":
             return 0.0
         devices = path_of(lake.conf.lake, registry.TABLE)
-        known = lake.conf.groups if signal.by == "group" else lake.conf.devices
-        return max(len(known), open_table(devices).count() if signal.by == "device" and is_table(devices) else 1) / signal.every_seconds
+        entities = lake.conf.groups if signal.by == "group" else lake.conf.devices
+        return max(len(entities), open_table(devices).count() if signal.by == "device" and is_table(devices) else 1) / signal.every_seconds
 
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         plan, states, signal = _unpacked(carried)
@@ -97,8 +97,8 @@ class PlantAlert:
             left = None
         with duckdb.connect(config=CONFIG) as store:
             store.register("arrived", self._arrived(lake, after, up_to))
-            found, signal = samples(store, self.alert, "arrived", signal, since=since, until=until)
-        judged = judge(self.alert, states, found.cast(SAMPLES), until)
+            values, signal = samples(store, self.alert, "arrived", signal, since=since, until=until)
+        judged = judge(self.alert, states, values.cast(SAMPLES), until)
         rows = judged.changes if left is None else pa.concat_tables([left, judged.changes])
         return Stepped(rows, _packed(self.plan, judged.states, signal))
 

@@ -31,22 +31,22 @@ def follow_all(lake: Lake) -> Iterator[int]:
     bronze_batch = consistent_prefix(lake, positions)
     if positions is not None and bronze_batch is not None:
         prefix = Prefix(bronze_batch, positions)
-        for of in followers:
-            yield from slices.follow(lake, of, prefix)
+        for follower in followers:
+            yield from slices.follow(lake, follower, prefix)
 
 
 def reaches(lake: Lake) -> dict[str, Reach]:
     """How far each flow and each alert has come."""
-    return {f"{NAME}/{of.name}": slices.position(lake, of).after for of in _followers(lake)}
+    return {f"{NAME}/{follower.name}": slices.position(lake, follower).after for follower in _followers(lake)}
 
 
 def refuse_changed(lake: Lake) -> None:
     """A flow whose state is of another question cannot go on, nor one whose rows are ahead of its state. An alert begins anew."""
-    for of in _flows(lake):
-        this = slices.position(lake, of)
-        if this.number and this.plan != of.plan:
+    for flow in _flows(lake):
+        this = slices.position(lake, flow)
+        if this.number and this.plan != flow.plan:
             raise TidemarkError(
-                f"flow {of.name} in conf/flows.yml was {this.plan}, and is {of.plan} now.\n"
+                f"flow {flow.name} in conf/flows.yml was {this.plan}, and is {flow.plan} now.\n"
                 "  Give it another name, under which it is computed from the first reading on; or put it back; or build silver and gold"
                 " anew with `tidemark replay`."
             )
@@ -100,8 +100,8 @@ class PlantFlow:
         met = ", ".join(f"{condition(text, COLUMNS).sql} as fits_{at}" for at, text in enumerate(self.spec.predicates))
         with duckdb.connect(config={"threads": 1}) as connection:
             connection.register("reading", retyped(readings, INSTANT, PLAIN_INSTANT))
-            found = connection.sql(f"select {', '.join(READING.names)}, {met} from reading").to_arrow_table()
-        return retyped(found, PLAIN_INSTANT, INSTANT)
+            rows = connection.sql(f"select {', '.join(READING.names)}, {met} from reading").to_arrow_table()
+        return retyped(rows, PLAIN_INSTANT, INSTANT)
 
 
 def _followers(lake: Lake) -> list[Follower]:

@@ -10,10 +10,10 @@ from orchestration.storage.positions import GoldPosition, gold_position
 
 
 def gold_positions(lake: Lake) -> dict[str, GoldPosition] | None:
-    """Of every stream; None where one has not begun."""
+    """Return the position of every stream; None if one has not begun."""
     positions = {stream: gold_position(lake, stream) for stream in lake.conf.streams}
-    known = {stream: position for stream, position in positions.items() if position is not None}
-    return known if len(known) == len(positions) else None
+    known_positions = {stream: position for stream, position in positions.items() if position is not None}
+    return known_positions if len(known_positions) == len(positions) else None
 
 
 def consistent_prefix(lake: Lake, positions: Mapping[str, GoldPosition] | None) -> int | None:

@@ -53,27 +53,29 @@ class Preview:
     @property
     def broken(self) -> Rows:
         """One row a rule and metric with the first example, the most frequent first."""
-        found: dict[tuple[str, str | None], Rows] = defaultdict(list)
+        examples: dict[tuple[str, str | None], Rows] = defaultdict(list)
         for row in self.measurements:
             for rule, reason in row["reasons"].items():
-                found[rule, row["metric"]].append({"example": reason, "payload": row["payload"]})
+                examples[rule, row["metric"]].append({"example": reason, "payload": row["payload"]})
         return sorted(
-            ({"rule": rule, "metric": metric, "measurements": len(rows), **rows[0]} for (rule, metric), rows in found.items()),
+            ({"rule": rule, "metric": metric, "measurements": len(rows), **rows[0]} for (rule, metric), rows in examples.items()),
             key=lambda row: -row["measurements"],
         )
 
     def sentences(self) -> Iterator[str]:
-        """What is not read, what counts for no window; and last how many would be readings."""
+        """Yield which fields are not read, which metrics are in no window, and last how many measurements would be readings."""
         if self.not_read:
             fields = [f"{path} ({count:,})" for path, count in self.not_read.items()]
             more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
             yield f"fields that conf does not name, and events that have them: {', '.join(fields[:MOST_FIELDS])}{more}"
         if loose := [row["metric"] for row in self.windows if row["group"] is None]:
             yield f"in no window, as no group of the device has the metric: {', '.join(loose)}; see groups.yml and devices.yml"
-        of = Counter(row["becomes"] for row in self.measurements)
-        nothing = of.pop(NOTHING, 0)
-        parts = [f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings"]
-        parts += [counted(of[name], name) for name in ("duplicate", "conflict") if of[name]]
+        becoming = Counter(row["becomes"] for row in self.measurements)
+        nothing = becoming.pop(NOTHING, 0)
+        parts = [
+            f"{counted(self.events, 'event')}: {becoming['reading']:,} of {counted(becoming.total(), 'measurement')} would be readings"
+        ]
+        parts += [counted(becoming[name], name) for name in ("duplicate", "conflict") if becoming[name]]
         parts += [f"{nothing:,} {NOTHING}"] if nothing else []
         yield ", ".join(parts) if self.events else "no event is there to be read; name a file: tidemark preview FILE"
 
@@ -89,8 +91,8 @@ def source_to_read(conf: Conf, name: str | None, file: Path | None) -> str:
     """That name, or the source whose folder, else whose format, fits the file; ConfError where that is not one."""
     if name is not None and name not in conf.sources:
         raise ConfError(f"{name} is no source; sources.yml has {', '.join(conf.sources)}")
-    fits = {of: _fit(source, file.resolve()) if file else 0 for of, source in conf.sources.items()}
-    best = [of for of, fit in fits.items() if fit == max(fits.values())]
+    fits = {source_name: _fit(source, file.resolve()) if file else 0 for source_name, source in conf.sources.items()}
+    best = [source_name for source_name, fit in fits.items() if fit == max(fits.values())]
     if name is None and len(best) > 1:
         raise ConfError(f"it may be {' or '.join(best)}; name the source with --source")
     return name or best[0]
@@ -147,7 +149,7 @@ def _windows(conf: Conf, measurements: Rows) -> Rows:
 
 
 def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
-    """Of windows around readings, in slides since 1970, each with its device."""
+    """Return the windows around readings, in slides since 1970, each with its device."""
     slide = metric.every_seconds
     first = [(row["device_id"], (row["event_time"] - EPOCH) // timedelta(seconds=slide)) for row in rows]
     return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
@@ -155,22 +157,22 @@ def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
 
 def unread_fields(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
     """Fields that conf does not name, with the number of events that have them; none of binary formats."""
-    found = Counter[str]()
+    counts = Counter[str]()
     if shape.format == "csv":
         for header, count in Counter(events["header"].to_pylist()).items():
-            found.update({name: count for name in shape.columns or values_of(header or "", shape) or () if name})
-    for payload in () if shape.is_binary or found else events["payload"].to_pylist():
+            counts.update({name: count for name in shape.columns or values_of(header or "", shape) or () if name})
+    for payload in () if shape.is_binary or counts else events["payload"].to_pylist():
         with suppress(ValueError, RecursionError):
-            found.update({*_paths(json.loads(payload), "", shape.each)})
-    return {path: count for path, count in found.most_common() if path not in shape.fields}
+            counts.update({*_paths(json.loads(payload), "", shape.each)})
+    return {path: count for path, count in counts.most_common() if path not in shape.fields}
 
 
-def _paths(value: Any, path: str, each: str | None) -> Iterator[str]:
-    """Of all that is no object; of the list `each` those of its elements."""
+def _paths(value: Any, path: str, list_path: str | None) -> Iterator[str]:
+    """Yield the paths of all values that are no object; for the list `list_path` those of its elements."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _paths(inner, f"{path}.{name}" if path else name, each)
-    elif isinstance(value, list) and path == each:
+            yield from _paths(inner, f"{path}.{name}" if path else name, list_path)
+    elif isinstance(value, list) and path == list_path:
         for element in value:
             yield from _paths(element, "each", None)
     elif path and value is not None:

@@ -29,7 +29,7 @@ class Range:
 
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
-    """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
+    """Return the range of batches up to `last` that holds ROWS_AT_ONCE, at least one batch."""
     return next(cut(_sizes(lake, Range(after, last)), after, last, ROWS_AT_ONCE))
 
 

@@ -39,7 +39,7 @@ OF_SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.dupl
 
 @dataclass(frozen=True)
 class PinnedGeneration:
-    """What a snapshot pins of the generation that it was taken of."""
+    """The tables that a snapshot pins in its generation."""
 
     lake: Lake
     snapshot: Snapshot
@@ -49,7 +49,7 @@ class PinnedGeneration:
         return self.read("silver.late").where(F.col("cause") == "late")
 
     def as_accounted_for(self) -> "PinnedGeneration":
-        """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
+        """Return the same with what the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
         up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
         versions = {name: version_of(self.lake.table_path(name)) for name in ("silver.late", "silver.duplicates")}
         return PinnedGeneration(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
@@ -70,7 +70,7 @@ class PinnedGeneration:
 
 
 def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
-    """Of bronze batches before `first` everything as it is recorded, the account included."""
+    """Copy all records of bronze batches before `first`, the account included."""
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
         append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1, is_large=True)

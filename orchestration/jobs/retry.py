@@ -48,7 +48,7 @@ COLUMNS = ("source", "events", "readmitted", "duplicates", "quarantined", "moved
 GOOD, WITH_KEPT, BROKEN, GONE = "good.parquet", "with_kept.parquet", "broken.parquet", "gone.parquet"
 """Good measurements, first as they are, then with the kept one of their key; rows that quarantine gets, and identities that it loses."""
 ROWS_AT_ONCE, EVENT_BYTES = 500_000, 32 * 1024 * 1024
-"""Of quarantine, by whole bronze batches; of events, whose measurements are all looked at together."""
+"""Rows of quarantine at once, by whole bronze batches; bytes of events whose measurements are judged together."""
 REPLACED_KIND = "replaced "
 """Before the kind of the ledger that a row in quarantine was of."""
 
@@ -63,10 +63,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a retry does. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN and GONE.
+    """The changes that a retry makes. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN and GONE.
 
-    `counts`: by kind, bronze batch and source; `quarantined` is what quarantine gets or, below 0, loses.
-    `summary`: one row a source, COLUMNS; there, `quarantined` is what breaks a rule still.
+    `counts`: by kind, bronze batch and source; `quarantined` is what quarantine gets or, below 0, loses. `summary`: one row a source,
+    COLUMNS; there, `quarantined` is what still breaks a rule.
     """
 
     outcome: Path
@@ -99,7 +99,7 @@ def pending(lake: Lake) -> PendingRetry | None:
 
 
 def versions_before_retry(lake: Lake) -> dict[str, int]:
-    """Of the tables that a retry under way changes one after the other; of none where none is under way."""
+    """Return the versions of the tables that a retry under way changes one after the other; none if none is under way."""
     under_way = pending(lake)
     return under_way.versions if under_way else {}
 
@@ -112,7 +112,7 @@ def finish(lake: Lake) -> None:
 
 @contextmanager
 def foreseen(lake: Lake, chosen: Chosen) -> Iterator[Verdict]:
-    """What a retry would do now; nothing is written to the lake."""
+    """Work out what a retry would do now; nothing is written to the lake."""
     with TemporaryDirectory(prefix="tidemark-") as folder:
         outcome = Path(folder)
         counts = _look_again(lake, chosen, outcome)
@@ -216,8 +216,15 @@ def _summary(counts: Counts) -> list[dict[str, Any]]:
     for (kind, _, source), count in counts.items():
         of_source[source][kind] += count
     rows = (
-        (source, of["events"], of["late"], of["duplicates"], of["before"] + of["quarantined"] + of["without_measurements"], of["moved"])
-        for source, of in sorted(of_source.items())
+        (
+            source,
+            counts["events"],
+            counts["late"],
+            counts["duplicates"],
+            counts["before"] + counts["quarantined"] + counts["without_measurements"],
+            counts["moved"],
+        )
+        for source, counts in sorted(of_source.items())
     )
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 

@@ -30,8 +30,8 @@ def silver(lake: Lake, recorded: PinnedGeneration, first: int) -> Iterator[int]:
         batches = range_after(lake, after, up_to)
         # It is not worth compiling the plan for a few rows.
         here = lake.interpreted() if row_count(lake, batches) <= MAX_ARROW_ROWS else lake
-        known = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
-        yield _of_range(here, known, batches)
+        as_recorded = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
+        yield _of_range(here, as_recorded, batches)
         after = batches.up_to
 
 

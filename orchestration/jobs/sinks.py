@@ -19,7 +19,7 @@ from orchestration.storage.snapshots import find_snapshot, is_kept
 
 @dataclass(frozen=True)
 class Sent:
-    """What one step sent."""
+    """The result of one step."""
 
     snapshot_id: int
     rows: int
@@ -35,14 +35,14 @@ def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
         return None  # without asking the target, which may be looked at every few seconds for days
     last = sink.last(state.sent)
     is_half_sent = state.sending is not None and state.sending != last
-    begun = _again(conf, name, state.sending) if is_half_sent and reset is None else None
-    pinned = begun or newest_table(conf, name) or pinned  # anew: another process may have sent a later one meanwhile
+    half_sent = _again(conf, name, state.sending) if is_half_sent and reset is None else None
+    pinned = half_sent or newest_table(conf, name) or pinned  # anew: another process may have sent a later one meanwhile
     if pinned.position == last and reset is None and not is_half_sent:
         write_state(conf.lake, name, replace(state, sent=last, sending=None))
         return None
     is_complete = pinned.is_replaced_since(last) or reset is not None or _is_of_another_history(conf, name, last)
     # Of a batch that cannot be sent again the target may have a part.
-    is_complete |= is_half_sent and (begun is None or state.is_complete)
+    is_complete |= is_half_sent and (half_sent is None or state.is_complete)
     write_state(conf.lake, name, replace(state, sent=last, sending=pinned.position, is_complete=is_complete))
     batch = Batch(name, conf.sinks[name].table, _number(pinned, reset), last, pinned.position, is_complete, pinned.schema, pinned.key)
     rows = _Counted(pinned.rows(None if is_complete else last, is_ordered=sink.is_ordered))
@@ -60,13 +60,13 @@ def newest_table(conf: Conf, name: str) -> PinnedTable | None:
     return None if snapshot is None else pinned_table(conf, conf.sinks[name].table, snapshot)
 
 
-def _again(conf: Conf, name: str, begun: SinkPosition | None) -> PinnedTable | None:
+def _again(conf: Conf, name: str, half_sent: SinkPosition | None) -> PinnedTable | None:
     """The table as it was when a process began to send it; None where that cannot be read any more."""
-    if begun is None or not is_kept(conf.lake, begun.snapshot_id):
+    if half_sent is None or not is_kept(conf.lake, half_sent.snapshot_id):
         return None
-    snapshot = find_snapshot(conf.lake, begun.snapshot_id)
+    snapshot = find_snapshot(conf.lake, half_sent.snapshot_id)
     pinned = None if snapshot is None else pinned_table(conf, conf.sinks[name].table, snapshot)
-    return pinned if pinned is not None and pinned.position == begun else None
+    return pinned if pinned is not None and pinned.position == half_sent else None
 
 
 def _is_of_another_history(conf: Conf, name: str, last: SinkPosition | None) -> bool:

@@ -1,8 +1,8 @@
-"""What follows gold slice by slice (gold/slices.py): flows of flows.yml and alerts of alerts.yml, each with a position of its own.
+"""Follow gold slice by slice (gold/slices.py): flows of flows.yml and alerts of alerts.yml, each with a position of its own.
 
-A slice ends where nothing older can come any more: of readings a lateness behind the newest one of the prefix, of windows where the stream
-has closed them. A round writes its rows first, then what the next slice needs, then its end; a run after a crash repeats exactly that
-slice, and Delta refuses rows that are there already. No query of Spark: measured beside its own operators in tests/bench/RESULTS.md.
+A slice ends where nothing older can come any more: for readings a lateness behind the newest one of the prefix, for windows where the
+stream has closed them. A round writes its rows first, then what the next slice needs, then its end; a run after a crash repeats exactly
+that slice, and Delta refuses rows that are there already. No query of Spark: measured beside its own operators in tests/bench/RESULTS.md.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -33,14 +33,15 @@ SLICE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Prefix:
-    """Of bronze, at which all of gold is; and where each stream is then."""
+    """A prefix of bronze at which all of gold is, and the position of each stream then."""
 
     bronze_batch: int
     positions: Mapping[str, GoldPosition]
     _newest: dict[int, int | None] = field(default_factory=dict)
 
     def newest_reading(self, lake: Lake, after: int) -> int | None:
-        """Of bronze batches behind `after`, microseconds since 1970; None for none. Most followers ask for the same."""
+        """Return the newest reading of bronze batches after `after`, in microseconds since 1970; None for none. Most followers ask for
+        the same."""
         if after not in self._newest:
             batches = f"bronze_batch > {after} and bronze_batch <= {self.bronze_batch}"
             answer = ask(f"select max(event_time) as newest from rows where {batches}", {"rows": open_table(lake.table_path(READINGS))})
@@ -59,7 +60,8 @@ class Follower(Protocol):
     def plan(self) -> str: ...
 
     def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
-        """Where a slice may end, in microseconds since 1970: all that is older is in the prefix. THE_BEGINNING for nothing."""
+        """Return the instant at which a slice may end, in microseconds since 1970: all that is older is in the prefix. THE_BEGINNING for
+        nothing."""
 
     def readings(self) -> str | None:
         """Which readings it takes, in SQL of DataFusion; None where it takes windows, of which there are few."""
@@ -74,38 +76,39 @@ class Follower(Protocol):
         """The one that began a slice, of which a killed run may have written rows; it may have another plan."""
 
 
-def follow(lake: Lake, of: Follower, prefix: Prefix) -> Iterator[int]:
+def follow(lake: Lake, follower: Follower, prefix: Prefix) -> Iterator[int]:
     """Up to the prefix; yields the rows of each slice once it is done."""
-    while (this := _begun(lake, of, prefix)) is not None:
+    while (this := _begun(lake, follower, prefix)) is not None:
         assert this.up_to
         crash.point(crash.Point.FLOW_BEGUN)
-        stepped = of.as_begun(this.plan).step(lake, _carried(lake, of, this), this.after, this.up_to)
+        stepped = follower.as_begun(this.plan).step(lake, _carried(lake, follower, this), this.after, this.up_to)
         if len(stepped.rows):
-            append_rows(lake.table_path(of.table), stepped.rows, _app_id(lake, of), this.number)
+            append_rows(lake.table_path(follower.table), stepped.rows, _app_id(lake, follower), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)
-        digest = write_rows(_folder(lake, of) / f"{this.number}.arrow", stepped.carried)
-        position_file(lake, of.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
-        (_folder(lake, of) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
+        digest = write_rows(_folder(lake, follower) / f"{this.number}.arrow", stepped.carried)
+        position_file(lake, follower.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
+        (_folder(lake, follower) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
         yield len(stepped.rows)
 
 
-def position(lake: Lake, of: Follower) -> Round:
+def position(lake: Lake, follower: Follower) -> Round:
     """The newest round."""
-    return position_file(lake, of.name).read() or Round()
+    return position_file(lake, follower.name).read() or Round()
 
 
-def refuse_older(lake: Lake, of: Follower) -> None:
+def refuse_older(lake: Lake, follower: Follower) -> None:
     """Rows that are ahead of the state would be taken for repeats."""
-    known = position(lake, of).number
-    if (written := written_by(lake.table_path(of.table), _app_id(lake, of))) > known:
+    number = position(lake, follower).number
+    if (written := written_by(lake.table_path(follower.table), _app_id(lake, follower))) > number:
         raise TidemarkError(
-            f"the state of {of.name} at {_folder(lake, of)} is older than {of.table}, which holds slice {written} of it: the state knows"
-            f" {known}.\n  {REPAIR}"
+            f"the state of {follower.name} at {_folder(lake, follower)} is older than {follower.table}, which holds slice {written} of it: "
+            f"the state knows {number}.\n  {REPAIR}"
         )
 
 
 def final_readings(lake: Lake, after: Reach, prefix: Prefix) -> int:
-    """Where readings are final: silver accepts nothing older. Whole milliseconds, as Spark counts a watermark in them."""
+    """Return the instant before which readings are final: silver accepts nothing older. Whole milliseconds, as Spark counts a watermark
+    in them."""
     newest = prefix.newest_reading(lake, after.bronze_batch)
     lateness = max(lake.conf.policy.lateness_seconds, after.lateness_seconds)
     return THE_BEGINNING if newest is None else newest // 1000 * 1000 - lateness * SECOND
@@ -119,32 +122,32 @@ def within(after: int, until: int, time: str = "event_time") -> str:
 
 def taken(metrics: Collection[str], group: str | None) -> str:
     """SQL of DataFusion: readings of these metrics, or of all, and of devices of a group, or of all."""
-    known = [f"metric in {literal([*metrics])}"] if metrics else []
-    known += [f"array_has(groups, {literal(group)})"] if group else []
-    return " and ".join(known) or "true"
+    conditions = [f"metric in {literal([*metrics])}"] if metrics else []
+    conditions += [f"array_has(groups, {literal(group)})"] if group else []
+    return " and ".join(conditions) or "true"
 
 
-def _begun(lake: Lake, of: Follower, prefix: Prefix) -> Round | None:
+def _begun(lake: Lake, follower: Follower, prefix: Prefix) -> Round | None:
     """A slice that a killed run began, or the next one; None where nothing has come."""
-    this = position(lake, of)
+    this = position(lake, follower)
     if this.up_to is None:
         if prefix.bronze_batch <= this.after.bronze_batch:
             return None
-        if this.plan not in {"", of.plan}:
+        if this.plan not in {"", follower.plan}:
             this = replace(this, began=this.after.until)
-        until = max(of.until(lake, this.after, prefix), this.after.until)
+        until = max(follower.until(lake, this.after, prefix), this.after.until)
         whole = Reach(prefix.bronze_batch, until, lake.conf.policy.lateness_seconds)
         if until == this.after.until:  # what came is too new to be final
-            position_file(lake, of.name).write(replace(this, after=whole, plan=of.plan))
+            position_file(lake, follower.name).write(replace(this, after=whole, plan=follower.plan))
             return None
-        this = replace(this, number=this.number + 1, up_to=_cut(lake, of, this.after, whole), plan=of.plan)
-        position_file(lake, of.name).write(this)
+        this = replace(this, number=this.number + 1, up_to=_cut(lake, follower, this.after, whole), plan=follower.plan)
+        position_file(lake, follower.name).write(this)
     return this
 
 
-def _cut(lake: Lake, of: Follower, after: Reach, whole: Reach) -> Reach:
+def _cut(lake: Lake, follower: Follower, after: Reach, whole: Reach) -> Reach:
     """The whole way, or so much of it as holds about SLICE_ROWS; its bronze batches count as read at the end of it."""
-    readings, by_time = of.readings(), of.rows_a_second(lake)
+    readings, by_time = follower.readings(), follower.rows_a_second(lake)
     is_short = (whole.until - after.until) / SECOND * by_time <= SLICE_ROWS
     if readings is None or (is_short and _most_rows(lake, after.until) <= SLICE_ROWS):
         return whole
@@ -152,8 +155,8 @@ def _cut(lake: Lake, of: Follower, after: Reach, whole: Reach) -> Reach:
         f"select second, count(*) as count from (select cast(arrow_cast(event_time, 'Int64') / {SECOND} as bigint) as second from rows"
         f" where {within(after.until, whole.until)} and {readings}) group by second order by second"
     )
-    found = ask(query, {"rows": open_table(lake.table_path(READINGS))})
-    seconds = (row for batch in found for row in zip(batch["second"].to_pylist(), batch["count"].to_pylist(), strict=True))
+    batches = ask(query, {"rows": open_table(lake.table_path(READINGS))})
+    seconds = (row for batch in batches for row in zip(batch["second"].to_pylist(), batch["count"].to_pylist(), strict=True))
     total, last = 0.0, None if after.until == THE_BEGINNING else after.until // SECOND
     for second, count in chain(seconds, [(whole.until // SECOND, 0)]):
         passed = 0.0 if last is None else (second - last) * by_time
@@ -166,7 +169,7 @@ def _cut(lake: Lake, of: Follower, after: Reach, whole: Reach) -> Reach:
 
 
 def _most_rows(lake: Lake, after: int) -> int:
-    """By the log: how many readings there are at most from an instant on."""
+    """Return, from the log, the most readings that there can be from an instant on."""
     log = in_log(open_table(lake.table_path(READINGS)), "num_records", "max.event_time")
     if "max.event_time" not in log.column_names:
         return 0
@@ -174,14 +177,14 @@ def _most_rows(lake: Lake, after: int) -> int:
     return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= after)
 
 
-def _carried(lake: Lake, of: Follower, this: Round) -> pa.Table | None:
-    return read_rows(_folder(lake, of) / f"{this.number - 1}.arrow", this.carried, REPAIR) if this.carried else None
+def _carried(lake: Lake, follower: Follower, this: Round) -> pa.Table | None:
+    return read_rows(_folder(lake, follower) / f"{this.number - 1}.arrow", this.carried, REPAIR) if this.carried else None
 
 
-def _app_id(lake: Lake, of: Follower) -> str:
+def _app_id(lake: Lake, follower: Follower) -> str:
     """Slices are counted by follower."""
-    return lake.app_id(NAME, f"{of.table}/{of.name}")
+    return lake.app_id(NAME, f"{follower.table}/{follower.name}")
 
 
-def _folder(lake: Lake, of: Follower) -> Location:
-    return lake.checkpoint(NAME) / of.name
+def _folder(lake: Lake, follower: Follower) -> Location:
+    return lake.checkpoint(NAME) / follower.name

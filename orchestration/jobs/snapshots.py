@@ -36,7 +36,7 @@ def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
 
 
 def _closed_until(positions: Mapping[str, GoldPosition], flows: Mapping[str, Reach]) -> dict[str, datetime]:
-    """By stream, and by flow of flows.yml."""
+    """Return the instants by stream, and by flow of flows.yml."""
     milliseconds = {stream: reached.closed_until_ms for stream, reached in positions.items()}
     milliseconds |= {name: max(reach.until // 1000, 0) for name, reach in flows.items()}
     return {name: datetime.fromtimestamp(number / 1000, UTC) for name, number in milliseconds.items()}

@@ -1,4 +1,4 @@
-"""What a run has seen of the fields of each source, so that it says once when a declared one no longer comes: `fields.json` in the lake."""
+"""The fields of each source that a run has seen, so that it says once when a declared one no longer comes: `fields.json` in the lake."""
 
 from dataclasses import dataclass, field
 
