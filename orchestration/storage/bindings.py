@@ -21,17 +21,17 @@ from orchestration.storage.views import of_groups
 BINDING = "tidemark.json"
 REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
 REPAIR = f"Restore the checkpoint, or {REPLAY}"
-"""What mends the checkpoint of a flow."""
+"""Way out of a damaged checkpoint of a flow."""
 Plan = Mapping[str, str]
-"""What of the conf a checkpoint depends on, in words, by what it is about."""
+"""The parts of the conf that a checkpoint depends on, in words, by subject."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a flow begins to read, and what is in its tables already, from a batch job.
+    """Position from which a flow begins to read, and what a batch job has put into its tables already.
 
-    `version`: the first that it reads of its source, so that its state is what it would be had it read all of them. Rows of bronze batches
-    up to `bronze_batch` are written already, and windows that end at `closed_until_ms` (since 1970) or before.
+    `version`: the first that it reads of its source, so that its state is what it would be had it read all of them. Rows of bronze
+    batches up to `bronze_batch` are written already, and windows that end at `closed_until_ms` (since 1970) or before.
     """
 
     version: int = 0
@@ -68,18 +68,18 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) 
 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
-    """Of a flow that is bound; the beginning, of one that is not."""
+    """Return the start of a flow that is bound; the beginning for one that is not."""
     binding = _binding(lake, flow)
     return Start(**binding["start"]) if binding else THE_BEGINNING
 
 
 def shuffle_partitions(lake: LakeStore, flow: str) -> int:
-    """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
+    """Return the number of partitions of the flow's state, which decides the partition of a key; Spark does not keep it."""
     return int(_binding(lake, flow)["shuffle_partitions"])
 
 
 def changed_plan(lake: LakeStore, flow: str) -> list[str]:
-    """What of the conf is another than a flow of gold began with, so that it cannot go on; nothing of a flow that has not begun."""
+    """List the changes of the conf since a flow of gold began with which it cannot go on; none for a flow that has not begun."""
     if not flow.startswith("gold.") or not (binding := _binding(lake, flow)):
         return []
     began_with, plan = binding["plan"], plan_of(lake.conf, flow)
@@ -93,9 +93,10 @@ def changed_since_begun(lake: LakeStore) -> list[changed_settings.Change]:
 
 
 def plan_of(conf: Conf, flow: str) -> Plan:
-    """Of gold only what would lose or change rows in silence, or end the query: all else may change. Of silver what payloads mean.
+    """Describe the parts of the conf that must stay as they are while the checkpoint counts.
 
-    An open window of gold knows its end only; state holds what the aggregation types ask for.
+    Of gold only what would lose or change rows in silence, or end the query: all else may change. Of silver what payloads mean. An open
+    window of gold knows its end only; state holds what the aggregation types ask for.
     """
     if flow == changed_settings.FLOW:
         return changed_settings.settings_of_readings(conf)
@@ -141,12 +142,12 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
 
 
 def _refuse_older(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
-    """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
-    begun = newest_batch(lake.checkpoint(flow) / "offsets")
+    """Refuse a checkpoint that was restored alone: Delta would take what it appends for a repeat, and rows would vanish."""
+    last = newest_batch(lake.checkpoint(flow) / "offsets")
     for table in written:
-        if (batch := written_by(table.location, lake.app_id(flow, table.name))) > begun:
+        if (batch := written_by(table.location, lake.app_id(flow, table.name))) > last:
             raise TidemarkError(
-                f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
+                f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {last}, and the"
                 f" table holds batch {batch}.\n  {REPAIR}"
             )
 

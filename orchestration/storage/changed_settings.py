@@ -15,7 +15,7 @@ from orchestration.storage.tables import LakeStore
 
 FILE = "changed_settings.json"
 FLOW = "silver.readings"
-TOLD_BY_REGISTRIES = {"schemas", "registry"}
+FROM_REGISTRIES = {"schemas", "registry"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class _Changes:
 
 
 def settings_of_readings(conf: Conf) -> dict[str, str]:
-    """By name, all that decides what an event of each source measures."""
+    """Collect, by name, all that decides what an event of each source measures."""
     settings: dict[str, str] = {}
     for name, source in conf.sources.items():
-        shape = {key: value for key, value in asdict(source.payload_format).items() if key not in TOLD_BY_REGISTRIES}
+        shape = {key: value for key, value in asdict(source.payload_format).items() if key not in FROM_REGISTRIES}
         settings |= dict(_flat(name, shape))
     for name, metric in conf.metrics.items():
         settings |= dict(_flat(name, {"unit": metric.unit, "conversions": asdict(metric)["conversions"]}))
@@ -55,19 +55,19 @@ def settings_of_readings(conf: Conf) -> dict[str, str]:
 
 def note_changes(lake: LakeStore, began_with: Mapping[str, str]) -> list[Change]:
     """Write down which settings are others than those that silver began with, and since when; all that are written."""
-    known = {change.setting: change for change in _written(lake)}
+    changes = {change.setting: change for change in _written(lake)}
     following = next_bronze_batch(source_offsets(lake.table_path("bronze.events")))
     for setting, now in settings_of_readings(lake.conf).items():
         was = began_with.get(setting, now)
-        if (known[setting].now if setting in known else was) != now:
-            known[setting] = Change(setting, was, now, following)
-    if known:
-        _file(lake).write(_Changes(lake.generation.holder(FLOW), [*known.values()]))
+        if (changes[setting].now if setting in changes else was) != now:
+            changes[setting] = Change(setting, was, now, following)
+    if changes:
+        _file(lake).write(_Changes(lake.generation.holder(FLOW), [*changes.values()]))
     return changed_settings(lake)
 
 
 def changed_settings(lake: LakeStore) -> list[Change]:
-    """Those by which readings of earlier batches would be others; none after a replay."""
+    """List the changed settings by which readings of earlier batches would be others; none after a replay."""
     return [change for change in _written(lake) if change.bronze_batch > 0]
 
 

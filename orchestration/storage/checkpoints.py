@@ -1,4 +1,4 @@
-"""What Spark writes down in a checkpoint before batch N runs: its watermark, and up to where it reads each source."""
+"""Reads what Spark writes into a checkpoint before batch N runs: its watermark, and up to where it reads each source."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class Batch:
 
 
 def offsets(checkpoint: Location, batch: int) -> Offsets:
-    """Of one batch. Lines: the version of the format, what is true of the batch as a whole, then a source each.
+    """Read the offsets of one batch. Lines: the version of the format, what is true of the batch as a whole, then a source each.
 
     That is `source:offset`; a source without a name has its place for one, and in v1 all have. DamagedCheckpointError.
     """
@@ -61,7 +61,7 @@ def _whole(file: Location) -> Iterator[str]:
 
 
 def clear_drafts(checkpoint: Location) -> None:
-    """Of a query that was killed while it noted its first batch: Spark refuses to begin where anything lies."""
+    """Remove drafts of a query that was killed while it noted its first batch: Spark refuses to begin where anything lies."""
     if newest_batch(checkpoint / "offsets") < 0:
         for draft in checkpoint.glob("offsets/.*"):
             draft.local.unlink()

@@ -39,14 +39,14 @@ def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] |
     """Create a table unless it is there."""
     if not is_table(path):
         path.local.mkdir(parents=True, exist_ok=True)
-        known = DeltaTable.create(
+        table = DeltaTable.create(
             str(path),
             schema=Schema.from_arrow(schema),
             partition_by=[partition] if partition else None,
             configuration=OF_LOG | dict(configuration or {}),
             mode="ignore",
         )
-        sum_up(path, known)
+        sum_up(path, table)
 
 
 def widen(path: Location, schema: pa.Schema) -> None:
@@ -57,10 +57,10 @@ def widen(path: Location, schema: pa.Schema) -> None:
         table.alter.add_columns(new)
 
 
-def file_shape(path: Location, known: OpenTable | None = None) -> FileShape:
-    """Of a table that is there."""
-    known = known or open_table(path)
-    columns, metadata = pa.schema(known.schema().to_arrow()), known.metadata()
+def file_shape(path: Location, table: OpenTable | None = None) -> FileShape:
+    """Return the shape of the files of a table that is there."""
+    table = table or open_table(path)
+    columns, metadata = pa.schema(table.schema().to_arrow()), table.metadata()
     declared = metadata.configuration.get(STATISTICS)
     statistics = declared.split(",") if declared else [field.name for field in columns if field.type in SIMPLE]
     return FileShape(path.local, columns, tuple(statistics), next(iter(metadata.partition_columns), None))
@@ -103,7 +103,7 @@ def commit(  # noqa: PLR0917
 
 
 def fence(paths: Iterable[Location]) -> None:
-    """After a holder of the lease that ended without a word: an empty commit to each table, behind which that one can commit no more.
+    """Commit nothing to each table after a holder of the lease that ended without a word: from then on it can commit no more.
 
     Not after others: an empty commit of bronze is a batch for silver.
     """
@@ -119,10 +119,10 @@ def append_pieces(
 
     A piece becomes a row group. `info`: what the commit says in its `commitInfo`, asked for when all rows are written.
     """
-    known = open_table(path)
-    if written_in(known, app_id) >= version:
+    table = open_table(path)
+    if written_in(table, app_id) >= version:
         return 0
-    file = write_file(file_shape(path, known), pieces)
+    file = write_file(file_shape(path, table), pieces)
     commit(path, [file] if file else [], app_id, version, info=info() if info else None)
     return file.count if file else 0
 
@@ -138,7 +138,7 @@ def append_rows(path: Location, rows: pa.Table, app_id: str | None = None, versi
 def replace_rows(  # noqa: PLR0917
     path: Location, kept: Kept, keys: Sequence[str], new: Iterable[pa.Table] = (), app_id: str | None = None, version: int = 0
 ) -> None:
-    """In one commit: write anew the files of which `kept` leaves rows out, told by the columns `keys`, and append others."""
+    """Write anew, in one commit, the files of which `kept` leaves rows out by the columns `keys`, and append others."""
     shape = file_shape(path)
     changed = [file for file in _files(path) if sum(len(kept(rows)) for rows in _rows(shape, file, keys)) < file.count]
     rows = chain.from_iterable(map(kept, _rows(shape, file)) for file in changed)
@@ -148,7 +148,7 @@ def replace_rows(  # noqa: PLR0917
 
 
 def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
-    """Those that have one of these values."""
+    """Delete the rows that have one of these values."""
     gone = pa.array(values, pa.int64())
     replace_rows(path, lambda rows: rows.filter(pc.invert(pc.is_in(rows[column], gone))), [column])
 
@@ -178,13 +178,13 @@ def compact_many(path: Location) -> None:
 def _actions(files: Iterable[DataFile], removed: Iterable[DataFile], *, is_change: bool) -> list[AddAction | RemoveAction]:
     now = int(time.time() * 1000)
     return [
-        *(AddAction(of.path, of.size, dict(of.partition), of.modified_ms, is_change, of.statistics) for of in files),
-        *(RemoveAction(of.path, is_change, now, of.size, dict(of.partition)) for of in removed),
+        *(AddAction(file.path, file.size, dict(file.partition), file.modified_ms, is_change, file.statistics) for file in files),
+        *(RemoveAction(file.path, is_change, now, file.size, dict(file.partition)) for file in removed),
     ]
 
 
 def _files(path: Location) -> list[DataFile]:
-    """Of the newest version."""
+    """List the files of the newest version."""
     table = open_table(path)
     partition = next(iter(table.metadata().partition_columns), None)
     log = in_log(table)
@@ -207,7 +207,7 @@ def _rows(shape: FileShape, file: DataFile, columns: Sequence[str] | None = None
 
 
 def _in_order(shape: FileShape, files: Iterable[DataFile], order: str) -> Iterator[pa.Table]:
-    """By DuckDB, which sorts what does not fit in memory beside the files."""
+    """Read rows in order by DuckDB, which sorts what does not fit in memory beside the files."""
     import duckdb  # nothing else here needs it, and it takes a while to load
 
     with duckdb.connect(config={"memory_limit": "512MB", "threads": 1, "temp_directory": str(shape.folder / ".sorting")}) as connection:

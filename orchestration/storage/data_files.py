@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class FileShape:
-    """What a table asks of its files. `statistics`: columns of which a commit tells the ends. `partition`: the column that is a folder."""
+    """Requirements of a table on its files. `statistics`: columns of which a commit tells the ends. `partition`: the column that is a
+    folder."""
 
     folder: Path
     columns: pa.Schema
@@ -45,8 +46,8 @@ def write_file(shape: FileShape, pieces: Iterator[pa.Table]) -> DataFile | None:
     if first is None:
         return None
     of_partition = {shape.partition: str(first[shape.partition][0])} if shape.partition else {}
-    place = Path(*(f"{name}={value}" for name, value in of_partition.items()), f"part-{uuid4()}.snappy.parquet")
-    file = shape.folder / place
+    path = Path(*(f"{name}={value}" for name, value in of_partition.items()), f"part-{uuid4()}.snappy.parquet")
+    file = shape.folder / path
     file.parent.mkdir(exist_ok=True)
     try:
         _write(file, pa.schema([field for field in shape.columns if field.name not in of_partition]), chain([first], filled))
@@ -54,7 +55,7 @@ def write_file(shape: FileShape, pieces: Iterator[pa.Table]) -> DataFile | None:
         file.unlink(missing_ok=True)
         raise
     pa.default_memory_pool().release_unused()  # Arrow would keep 110 MB of a large batch (measured)
-    return _described(shape, place, of_partition)
+    return _described(shape, path, of_partition)
 
 
 def move_in(shape: FileShape, file: Path) -> DataFile | None:
@@ -64,10 +65,10 @@ def move_in(shape: FileShape, file: Path) -> DataFile | None:
     return moved if moved.count else None
 
 
-def _described(shape: FileShape, place: Path, of_partition: Mapping[str, str]) -> DataFile:
-    known, statistics = (shape.folder / place).stat(), _statistics(shape.folder / place, shape.statistics)
-    told = json.dumps(statistics, separators=(",", ":"))
-    return DataFile(place.as_posix(), known.st_size, int(known.st_mtime * 1000), told, statistics["numRecords"], of_partition)
+def _described(shape: FileShape, path: Path, of_partition: Mapping[str, str]) -> DataFile:
+    status, statistics = (shape.folder / path).stat(), _statistics(shape.folder / path, shape.statistics)
+    summary = json.dumps(statistics, separators=(",", ":"))
+    return DataFile(path.as_posix(), status.st_size, int(status.st_mtime * 1000), summary, statistics["numRecords"], of_partition)
 
 
 def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table]) -> None:
@@ -79,13 +80,14 @@ def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table]) -> None:
 
 
 def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
-    """As Delta's protocol has them (PROTOCOL.md, "Per-file Statistics"). No ends of a column of nulls, nor of one with very long texts."""
+    """Sum up a file in the form of Delta's protocol (PROTOCOL.md, "Per-file Statistics"). No ends of a column of nulls, nor of one with
+    very long texts."""
     footer = pq.read_metadata(file)
-    place = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
+    position = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
     groups = [footer.row_group(n) for n in range(footer.num_row_groups)]
-    of_columns = {name: [group.column(place[name]) for group in groups] for name in columns if name in place}
-    nulls = {name: sum(group.statistics.null_count for group in of) for name, of in of_columns.items()}
-    ends = {name: of for name, groups in of_columns.items() if (of := _ends(groups)) is not None}
+    of_columns = {name: [group.column(position[name]) for group in groups] for name in columns if name in position}
+    nulls = {name: sum(chunk.statistics.null_count for chunk in chunks) for name, chunks in of_columns.items()}
+    ends = {name: least_and_greatest for name, chunks in of_columns.items() if (least_and_greatest := _ends(chunks)) is not None}
     return {
         "numRecords": footer.num_rows,
         "minValues": {name: least for name, (least, _) in ends.items()},
@@ -96,12 +98,12 @@ def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
 
 def _ends(groups: Sequence[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
     """The least and the greatest value; None where the file does not tell."""
-    known = [group.statistics for group in groups if group.statistics.null_count < group.num_values]
-    if not known or not all(of.has_min_max for of in known):
+    filled = [group.statistics for group in groups if group.statistics.null_count < group.num_values]
+    if not filled or not all(statistics.has_min_max for statistics in filled):
         return None
-    if known[0].logical_type.type == "TIMESTAMP":  # Python has no instants before the year 1
-        return _instant(min(of.min_raw for of in known)), _instant(max(of.max_raw for of in known))
-    return min(of.min for of in known), max(of.max for of in known)
+    if filled[0].logical_type.type == "TIMESTAMP":  # Python has no instants before the year 1
+        return _instant(min(statistics.min_raw for statistics in filled)), _instant(max(statistics.max_raw for statistics in filled))
+    return min(statistics.min for statistics in filled), max(statistics.max for statistics in filled)
 
 
 def _instant(micros: int) -> str:

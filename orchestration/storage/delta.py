@@ -24,11 +24,11 @@ PLAIN = 1
 NAMED_FEATURES = 7
 """The writer version from which a protocol lists features: of these tables nothing is summed up."""
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
-"""Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
+"""The first instant of Python. Silver took earlier ones for event times once, so lakes may hold some."""
 FIRST_AT, LAST_AT = datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 """Delta's filter counts nanoseconds, which reach from 1677 to 2262."""
 UnreadableTableError: TypeAlias = DeltaError
-"""What opening a damaged table raises."""
+"""The error that opening a damaged table raises."""
 OpenTable: TypeAlias = DeltaTable
 """A table at one version, as `open_table` gives it."""
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
@@ -39,13 +39,13 @@ Filters = Sequence[tuple[str, str, Any]]
 
 
 def path_of(lake: Location, name: str) -> Location:
-    """Where a table is that no generation has, by its SQL name (`ops.snapshots`)."""
+    """Return the path of a table that no generation has, by its SQL name (`ops.snapshots`)."""
     return lake / name.replace(".", "/", 1)
 
 
 @contextmanager
 def each_table_opened_once() -> Iterator[None]:
-    """For whoever reads much of many tables: in this context the newest version of each stays what it was at first, and costs once."""
+    """Keep the newest version of each table what it was at first, so that it costs once: for whoever reads much of many tables."""
     token = _opened.set({})
     try:
         yield
@@ -88,14 +88,14 @@ def written_in(table: OpenTable, app_id: str) -> int:
 
 
 def rows_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> list[dict[str, Any]]:
-    """Rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
+    """Read rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
     if not is_table(path):
         return []
     return python_rows(_scanned(path, columns, filters))
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of a small table as Python holds them."""
+    """Read rows of a small table as Python holds them."""
     columns = [_python_values(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -152,7 +152,7 @@ def _with_instants(value: Any, kind: pa.DataType) -> Any:
     if value is not None and pa.types.is_timestamp(kind):
         return from_micros(value)
     if value is not None and pa.types.is_map(kind):
-        return {key: _with_instants(each, kind.item_type) for key, each in value.items()}
+        return {key: _with_instants(item, kind.item_type) for key, item in value.items()}
     return value
 
 
@@ -165,7 +165,7 @@ def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] |
 
 
 def forget_checksum(path: Location) -> None:
-    """Before a commit to a table that Spark reads too. Only for speed: without it, as after a kill, Spark reads the log.
+    """Remove the checksum before a commit to a table that Spark reads too. Only for speed: without this, as after a kill, it reads the log.
 
     Hadoop keeps a checksum of the file that names the newest checkpoint, where Spark wrote it. delta-rs writes that file anew, and then
     Spark finds it damaged, three times with a second between, and reads the whole log: 3 s for each table and start (measured).
@@ -182,7 +182,7 @@ def sum_up(path: Location, table: OpenTable) -> None:
     if file.exists() or protocol.min_writer_version >= NAMED_FEATURES:
         return
     sizes = in_log(table, "size_bytes")["size_bytes"].to_pylist()
-    known = {
+    checksum = {
         "tableSizeBytes": sum(sizes),
         "numFiles": len(sizes),
         "numMetadata": 1,
@@ -200,12 +200,12 @@ def sum_up(path: Location, table: OpenTable) -> None:
         "protocol": {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version},
     }
     draft = path.local / LOG / ".version.draft"
-    draft.write_text(json.dumps(known))
+    draft.write_text(json.dumps(checksum))
     draft.replace(file)
 
 
 def commit(table: Location, version: int) -> tuple[list[int], datetime]:
-    """Rows of each file that a version adds, in the log's order, and when it was committed.
+    """Return the rows of each file that a version adds, in the log's order, and when it was committed.
 
     A version whose file is gone was cleaned up long after every flow passed it; one that only rearranges rows adds none.
     """
@@ -217,7 +217,7 @@ def commit(table: Location, version: int) -> tuple[list[int], datetime]:
 
 
 def added(table: Location, version: int) -> list[dict[str, Any]]:
-    """What the log says of the files that a version adds, in its order; nothing where the log is gone. For paths see files_of."""
+    """Return the log's entries of the files that a version adds, in its order; none where the log is gone. For paths see files_of."""
     file = log_of(table, version)
     adds = [action["add"] for action in actions(file.local, "add")] if file.exists() else []
     return [add | {"path": unquote(add["path"])} for add in adds]
@@ -248,7 +248,7 @@ def max_in_log(path: Location, column: str, version: int | None = None) -> Any:
 
 
 def in_log(table: OpenTable, *columns: str) -> pa.Table:
-    """One row a file: these columns of what the log tells of it, without those that it knows nothing of; all, where none is named.
+    """Read the log as one row a file: these columns, without those that it knows nothing of; all, where none is named.
 
     Only what is asked for becomes Python's: statistics of event times may hold an instant that it has none for, and looking would fail.
     """
@@ -257,7 +257,7 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
 
 
 def files_of(table: OpenTable) -> list[str]:
-    """Of its version: the paths of the files below its folder, as the disk has them; the log writes them as URLs."""
+    """List the files of a table's version: their paths below its folder, as the disk has them; the log writes them as URLs."""
     return [unquote(path) for path in in_log(table, "path")["path"].to_pylist()]
 
 

@@ -17,7 +17,7 @@ TYPES = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
 }
-"""By Delta's name, where DuckDB has another."""
+"""DuckDB's names of types by Delta's, where they differ."""
 
 
 def select_from_table(table: OpenTable, files: Iterable[str]) -> str:
@@ -63,5 +63,5 @@ def quoted(name: str) -> str:
 
 def _part(column: str) -> str:
     # The last folder of that name is the table's own; one above the lake may have it too.
-    found = f"regexp_extract(of_file, {literal(f'.*/{re.escape(column)}=([^/]*)/')}, 1)"
-    return f"nullif(url_decode({found}), '{NULL_PART}')"
+    value = f"regexp_extract(of_file, {literal(f'.*/{re.escape(column)}=([^/]*)/')}, 1)"
+    return f"nullif(url_decode({value}), '{NULL_PART}')"

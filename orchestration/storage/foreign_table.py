@@ -39,7 +39,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a version added, and from how many files it took rows away. `is_rewrite`: what it added are not only new rows."""
+    """Files that a version added, and from how many files it took rows away. `is_rewrite`: what it added are not only new rows."""
 
     files: Sequence[Added]
     removed: int = 0
@@ -53,7 +53,7 @@ def newest_in_log(path: Path) -> int:
 
 
 class ForeignTable:
-    """As it is at its newest version when this is made."""
+    """A table of another writer, at the version that is its newest when this is made."""
 
     def __init__(self, path: Path) -> None:
         """TidemarkError where there is no table, or one that cannot be read."""
@@ -77,28 +77,28 @@ class ForeignTable:
             raise TidemarkError(f"the table at {self._path} has deletion vectors, which Tidemark cannot read; {remedy}")
         log = in_log(table)
         partition = {name.removeprefix("partition."): log[name] for name in log.column_names if name.startswith("partition.")}
-        known = zip(*(log[name].to_pylist() for name in ("path", "size_bytes", "modification_time")), strict=True)
+        rows = zip(*(log[name].to_pylist() for name in ("path", "size_bytes", "modification_time")), strict=True)
         files = [
             Added(version, unquote(path), size, modified, {name: column[n] for name, column in partition.items()})
-            for n, (path, size, modified) in enumerate(known)
+            for n, (path, size, modified) in enumerate(rows)
         ]
         return sorted(files, key=lambda file: (file.modified_ms, file.path))
 
     def commit(self, version: int) -> Commit | None:
-        """What a version added; None where its entry of the log is gone."""
+        """Read what a version added; None where its entry of the log is gone."""
         try:
             lines = log_of(Location(self._path), version).local.read_bytes().splitlines()
         except FileNotFoundError:
             return None
         actions: dict[str, list[dict[str, Any]]] = {}
         for action in map(json.loads, filter(None, lines)):
-            for kind, of in action.items():
-                actions.setdefault(kind, []).append(of)
-        at = next((int(of["timestamp"]) for of in actions.get("commitInfo", ()) if "timestamp" in of), 0)
+            for kind, entry in action.items():
+                actions.setdefault(kind, []).append(entry)
+        at = next((int(entry["timestamp"]) for entry in actions.get("commitInfo", ()) if "timestamp" in entry), 0)
         if changes := actions.get("cdc"):
-            return Commit([self._added(version, of, at, has_changes=True) for of in changes])
-        files = [self._added(version, of, at) for of in actions.get("add", ()) if of["dataChange"]]
-        removed = sum(of["dataChange"] for of in actions.get("remove", ()))
+            return Commit([self._added(version, entry, at, has_changes=True) for entry in changes])
+        files = [self._added(version, entry, at) for entry in actions.get("add", ()) if entry["dataChange"]]
+        removed = sum(entry["dataChange"] for entry in actions.get("remove", ()))
         is_rewrite = bool(files and removed) and not self._has_changes(version)
         return Commit([] if is_rewrite else files, removed, is_rewrite)
 
@@ -107,11 +107,11 @@ class ForeignTable:
         return (self._path / LOG).is_dir()
 
     def file_of(self, added: Added) -> Path:
-        """Where it lies. A clone names files of its origin."""
+        """Return the path of a file. A clone names files of its origin."""
         return Path(unquote(urlparse(added.path).path)) if added.path.startswith("file:") else self._path / added.path
 
     def as_declared(self, rows: pa.Table, added: Added) -> pa.Table:
-        """Rows of a file with the columns of the table, in their types; those that the file lacks are left out."""
+        """Return rows of a file with the columns of the table, in their types; those that the file lacks are left out."""
         columns = {}
         for field in self._schema:
             if field.name in added.partition:
@@ -120,9 +120,9 @@ class ForeignTable:
                 columns[field.name] = _cast(rows[field.name], field.type)
         return pa.table(columns) if columns else rows.select([])
 
-    def _added(self, version: int, of: Mapping[str, Any], at: int, *, has_changes: bool = False) -> Added:
-        partition = {name: pa.scalar(value, pa.string()) for name, value in of["partitionValues"].items()}
-        return Added(version, unquote(of["path"]), of["size"], at or of.get("modificationTime", 0), partition, has_changes)
+    def _added(self, version: int, entry: Mapping[str, Any], at: int, *, has_changes: bool = False) -> Added:
+        partition = {name: pa.scalar(value, pa.string()) for name, value in entry["partitionValues"].items()}
+        return Added(version, unquote(entry["path"]), entry["size"], at or entry.get("modificationTime", 0), partition, has_changes)
 
     def _has_changes(self, version: int) -> bool:
         """Whether the feed of changes was on, so that a version without one has replaced whole files."""
@@ -141,7 +141,7 @@ class ForeignTable:
 
 
 def _cast(values: Any, kind: pa.DataType) -> Any:
-    """To the type that the table declares; as they are, where that cannot be."""
+    """Cast values to the type that the table declares; where that cannot be, leave them."""
     try:
         if pa.types.is_timestamp(kind) and kind.tz and not (pa.types.is_timestamp(values.type) and values.type.tz):
             values = values.cast(pa.timestamp("us"))  # UTC in files, and in the log, which names no zone

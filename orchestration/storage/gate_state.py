@@ -18,7 +18,7 @@ from orchestration.storage.state_file import StateFile
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
-"""What a gate of silver.readings holds back: streams read the first table, amendments the second."""
+"""Tables that a gate of silver.readings holds back: streams read the first, amendments the second."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ RELEASES = Log("quality.releases", Release, order="version")
 
 @dataclass(frozen=True)
 class Failure:
-    """What failed in the versions `after` < version <= `version`: `found` has a line for each critical expectation. `at`: UTC."""
+    """Failed check of the versions `after` < version <= `version`: `found` has a line for each critical expectation. `at`: UTC."""
 
     after: int
     version: int
@@ -99,7 +99,7 @@ def describe_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[s
 
 
 def describe_closed(state: GateState) -> str:
-    """What a closed gate means, and how to open it."""
+    """Say what a closed gate means, and how to open it."""
     assert state.failure is not None
     return (
         f"the gate of {state.table} is closed, and gold stays where it is: {state.failure}.\n"

@@ -35,7 +35,7 @@ class Generation:
     places: dict[str, int] = field(default_factory=dict)
 
     def table(self, lake: Location, name: str) -> Location:
-        """Where a table is, by its name, whether it exists or not; one of gold by that of `gold`."""
+        """Return the path of a table by its name, whether it exists or not; of a table of gold by the name that `gold` gives it."""
         name, _, holder = name.partition("@")
         folder = name.replace(".", "/", 1)
         return _root(lake, int(holder)) / folder if holder else self._below(lake, folder)
@@ -46,7 +46,7 @@ class Generation:
         return f"gold.{kind}" + (f"@{holder}" if holder > 1 else "")
 
     def checkpoint(self, lake: Location, flow: str) -> Location:
-        """Where a flow keeps what it has read."""
+        """Return the path of a flow's checkpoint."""
         return self._below(lake, f"checkpoints/{flow}")
 
     def holder(self, flow: str) -> int:
@@ -97,7 +97,7 @@ def switch(lake: Location, now: datetime) -> Generation | None:
 
 
 def folder_of(lake: Location, number: int) -> Location:
-    """What a replay builds lies here."""
+    """Return the folder of what a replay builds."""
     return lake / FOLDER / str(number)
 
 

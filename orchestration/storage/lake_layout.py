@@ -14,28 +14,28 @@ FORGOTTEN_SECONDS = 86_400
 
 
 def claims_folder(lake: Location, source: str) -> Location:
-    """Where the links to files of a source are (connectors/sources/claims.py)."""
+    """Return the folder of links to files of a source (connectors/sources/claims.py)."""
     return lake / CLAIMS / source
 
 
 def spool_folder(lake: Location, source: str) -> Location:
-    """Where `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
+    """Return the folder in which `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
     return lake / SPOOL / source
 
 
 def fast_alerts_folder(lake: Location) -> Location:
-    """Where `tidemark alerts watch` keeps what it knows."""
+    """Return the folder in which `tidemark alerts watch` keeps its state."""
     return lake / FAST_ALERTS
 
 
 def mapped_folder(lake: Location) -> Location:
-    """Where copies of small tables are that workers of Spark map into memory; each process that runs flows makes them anew."""
+    """Return the folder of copies of small tables, which workers of Spark map into memory; each process that runs flows makes them anew."""
     return lake / MAPPED
 
 
 @contextmanager
 def scratch_folder(lake: Location) -> Iterator[Path]:
-    """For what tasks of Spark write and this process reads: of its folders, the machines of a cluster see the lake's alone.
+    """Make a folder for what tasks of Spark write and this process reads: the machines of a cluster see no folder but the lake.
 
     It is empty, and gone behind it; those of processes that were killed go after a day.
     """

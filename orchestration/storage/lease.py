@@ -35,7 +35,7 @@ TAKEN_OVER = (
     "  Start it again, once the other one has ended."
 )
 _HELD: dict[Location, "Lease"] = {}
-"""By this process."""
+"""Leases that this process holds."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Lease:
 
     @property
     def transaction(self) -> tuple[str, int]:
-        """By which a table knows the holder."""
+        """The transaction by which a table knows the holder."""
         return f"tidemark/writer/{self._lake.name}", self.token
 
     def share(self, spark: Any) -> None:
@@ -97,7 +97,7 @@ class Lease:
         return held is None or held.token != self.token
 
     def let_go(self) -> None:
-        """After work that came to its end: there the JVM has nothing left to write."""
+        """Let the lease go after work that came to its end: the JVM has nothing left to write."""
         if self._of_jvm is not None:
             self._of_jvm.channel().close()
         if not self.is_lost:
@@ -200,7 +200,7 @@ def _within(seconds: float, is_done: Callable[[], bool]) -> bool:
 
 
 def _holder(file: TextIO) -> Holder | None:
-    """What the lease says; None in one that was let go of, or that a kill left half-written."""
+    """Read the holder from the file of the lease; None in one that was let go of, or that a kill left half-written."""
     file.seek(0)
     try:
         return Holder(**json.loads(file.read()))

@@ -27,11 +27,11 @@ TYPES = {
 """DuckDB's, by column."""
 COLUMNS = tuple(TYPES)
 EVER = -1e18
-"""Before all windows, in seconds since 1970."""
+"""An instant before all windows, in seconds since 1970."""
 IS_LIVE = re.compile(r"gold\.(?:\w+_)?live", re.IGNORECASE)
 """The name of a view of open windows."""
 ALL_GROUPS = re.compile(r"(?<!\w)live(?!\w)")
-"""In a query that can mean the view of all groups, whose name those of groups end with."""
+"""Pattern in a query that can mean the view of all groups, whose name those of groups end with."""
 MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
     "first": ("arg_min(value, event_time)", Aggregation.FIRST),
     "stddev": ("stddev_samp(value)", Aggregation.STDDEV),
@@ -44,7 +44,7 @@ MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
         *(Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE),
     ),
 }
-"""Beside those that every window has, and by which aggregation types they are asked for."""
+"""Measures beside those that every window has, and the aggregation types that ask for them."""
 VALUES = {
     Aggregation.AVERAGE: "sum / count",
     Aggregation.COUNT: "count::double",
@@ -58,7 +58,7 @@ VALUES = {
     " when kept[n - 1].value between width / 2 and width and r.value >= 0 and r.value < width / 2 then width - kept[n - 1].value + r.value"
     " else greatest(r.value, 0) end))",
 }
-"""Of a window; other aggregation types are a measure by themselves."""
+"""Measures of a window; other aggregation types are a measure by themselves."""
 SELECT = """
   select * from (with settings as (
     select * exclude (names), unnest(string_split(names, ' ')) as device_group
@@ -126,13 +126,13 @@ class LiveView(View):
                 yield f"({', '.join(written)}, {keeps_late_aside})"
 
     def _arrived(self, rows: Sequence[str], longest: int) -> str:
-        """Of readings only those that an open window can hold, so that files of earlier ones are not read."""
+        """Select only the readings that an open window can hold, so that files of earlier ones are not read."""
         instants = [closed for closed in self.closed_until.values() if closed is not None]
         is_bounded = len(instants) == len(self.closed_until)
         bound = f" and event_time >= timestamptz '{min(instants) - timedelta(seconds=longest)}'" if is_bounded else ""
         return " union all ".join(
-            f"select device_id, metric, event_time, value, groups, {is_late} as is_late from {of} where {part.where}{bound}"
-            for of, part, is_late in zip(rows, self.parts, ("false", "true"), strict=False)
+            f"select device_id, metric, event_time, value, groups, {is_late} as is_late from {table} where {part.where}{bound}"
+            for table, part, is_late in zip(rows, self.parts, ("false", "true"), strict=False)
         )
 
 

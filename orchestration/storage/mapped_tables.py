@@ -14,7 +14,7 @@ from silver.enrich import ReferenceData
 
 
 def write_mapped(file: Path, rows: pa.Table) -> None:
-    """Whole or not at all; whoever has mapped the file before keeps what it held."""
+    """Write a copy whole or not at all; whoever has mapped the file before keeps what it held."""
     file.parent.mkdir(exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}.draft")
     with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:

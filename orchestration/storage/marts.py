@@ -45,7 +45,7 @@ MARTS = Log("ops.marts", Build, order="build")
 
 
 def newest(lake: Location, recorded: list[Build]) -> Build:
-    """What readers see: the newest one of the active generation; until there is one, the newest of all."""
+    """Return the build that readers see: the newest one of the active generation; until there is one, the newest of all."""
     generation = active_generation(lake).generation
     return ([build for build in recorded if build.generation == generation] or recorded)[-1]
 
@@ -67,9 +67,9 @@ def needed_snapshots(lake: Location) -> set[int]:
 
 def forget(lake: Location, names: Collection[str]) -> None:
     """No build has these marts any more: their versions were of a table that is gone, and another begins with the same numbers."""
-    known = MARTS.rows(lake)
-    kept = [replace(build, versions={name: version for name, version in build.versions.items() if name not in names}) for build in known]
-    if kept != known:
+    builds = MARTS.rows(lake)
+    kept = [replace(build, versions={name: version for name, version in build.versions.items() if name not in names}) for build in builds]
+    if kept != builds:
         MARTS.replace(lake, kept)
 
 
@@ -81,11 +81,11 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
     """
     if not MEANS_MARTS.search(query):
         return find_snapshot(lake, snapshot_id, at)
-    known = made(lake, query)
-    if (snapshot_id, at) == (None, None) and known:
-        snapshot_id = newest(lake, known).snapshot_id
+    builds = made(lake, query)
+    if (snapshot_id, at) == (None, None) and builds:
+        snapshot_id = newest(lake, builds).snapshot_id
     snapshot = find_snapshot(lake, snapshot_id, at)
-    of_snapshot = [build for build in known if snapshot is not None and build.snapshot_id == snapshot.snapshot_id]
+    of_snapshot = [build for build in builds if snapshot is not None and build.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
         raise ConfError(_absent(MARTS.rows(lake), snapshot))
     return replace(snapshot, versions=snapshot.versions | of_snapshot[-1].versions)

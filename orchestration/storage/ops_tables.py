@@ -11,9 +11,9 @@ LEDGER_FLOW = "silver.ledger"
 """The job that writes the ledger."""
 LEDGER = "ops.ledger"
 MEASUREMENTS = ("readings", "quarantined", "without_measurements", "late", "duplicates")
-"""What became of each measurement; `without_measurements`: events of healthy devices that measure nothing."""
+"""Outcomes of a measurement; `without_measurements`: events of healthy devices that measure nothing."""
 CONFLICTS = "conflicts"
-"""Those of the duplicates whose value differs from the kept one."""
+"""Duplicates whose value differs from the kept one."""
 COUNTED = ("events", *MEASUREMENTS, CONFLICTS)
 LEDGER_SCHEMA = pa.schema([("bronze_batch", pa.int64()), ("source", pa.string()), *((name, pa.int64()) for name in COUNTED)])
 """Grain: one bronze batch of one source, and what a retry changed of it; sums hold. `events` counts messages, the others measurements."""

@@ -21,9 +21,10 @@ _WRITING = Lock()
 
 
 def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
-    """Of every source that the lake knows: as conf declares it, or as it was declared last; with what its registry has told."""
-    known = remembered(conf.lake / FILE)
-    return known | {name: _with_told(source.payload_format, known.get(name)) for name, source in conf.sources.items()}
+    """Return the format of every source that the lake knows: as conf declares it, or as it was declared last; with the schemas from its
+    registry."""
+    former_formats = remembered(conf.lake / FILE)
+    return former_formats | {name: _with_schemas(source.payload_format, former_formats.get(name)) for name, source in conf.sources.items()}
 
 
 def former(conf: Conf) -> list[str]:
@@ -33,28 +34,28 @@ def former(conf: Conf) -> list[str]:
 
 def remember(conf: Conf) -> None:
     """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
-    known = payload_formats(conf)
-    kept = [folder for below in (CLAIMS, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in known]
+    formats = payload_formats(conf)
+    kept = [folder for below in (CLAIMS, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in formats]
     if kept:
         raise TidemarkError(
             f"{kept[0].parent} holds files of the source {kept[0].name}, of which neither sources.yml nor {conf.lake / FILE} says how"
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
-    if known != remembered(conf.lake / FILE):
-        _file(conf.lake / FILE).write(known)
+    if formats != remembered(conf.lake / FILE):
+        _file(conf.lake / FILE).write(formats)
 
 
-def remember_schemas(conf: Conf, source: str, told: Mapping[str, tuple[str, ...]]) -> None:
-    """Keep what the registry of a source told of schemas by id; no text where it knows none."""
+def remember_schemas(conf: Conf, source: str, schemas: Mapping[str, tuple[str, ...]]) -> None:
+    """Keep the schemas that the registry of a source returned, by id; no text where it has none."""
     with _WRITING:
-        known = payload_formats(conf)
-        _file(conf.lake / FILE).write(known | {source: replace(known[source], schemas={**known[source].schemas, **told})})
+        formats = payload_formats(conf)
+        _file(conf.lake / FILE).write(formats | {source: replace(formats[source], schemas={**formats[source].schemas, **schemas})})
 
 
-def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadFormat:
-    """An id means the same for ever, so what was told of it is kept, also when the registry has another address now."""
-    is_told = declared.registry and known and known.registry and known.format == declared.format
-    return replace(declared, schemas=known.schemas) if is_told and known else declared
+def _with_schemas(declared: PayloadFormat, former: PayloadFormat | None) -> PayloadFormat:
+    """Keep the schemas of a former format: an id means the same for ever, also when the registry has another address now."""
+    has_schemas = declared.registry and former and former.registry and former.format == declared.format
+    return replace(declared, schemas=former.schemas) if has_schemas and former else declared
 
 
 def remembered(file: Location) -> dict[str, PayloadFormat]:

@@ -26,7 +26,7 @@ class GoldPosition:
 
 
 def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:
-    """After the newest finished micro-batch; None where there is none yet."""
+    """Return the position after the newest finished micro-batch; None where there is none yet."""
     batch = last_batch(lake.checkpoint(f"gold.{stream}")).last_batch
     if batch is None:
         return None
@@ -40,7 +40,7 @@ def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:
 
 
 def late_rows_known(lake: LakeStore) -> tuple[int, int]:
-    """How far the ledger and retries have come; behind a gate, how far they were when what they wrote had passed it."""
+    """Return how far the ledger and retries have come; behind a gate, how far they were when what they wrote had passed it."""
     if not is_holding(lake.conf):
         return accounted_for(lake), retried(lake)
     marks = read_gate_state(lake.conf.lake, LATE, lake.table_path(LATE)).marks
@@ -55,7 +55,7 @@ def read_by(lake: LakeStore, stream: str, gold_batch: int) -> int:
 
 
 def closed_until_ms(lake: LakeStore, stream: str, gold_batch: int) -> int:
-    """Rows behind the watermark of a micro-batch are not counted, windows that end there or before are emitted."""
+    """Return the watermark of a micro-batch: rows behind it are not counted, windows that end there or before are emitted."""
     flow = f"gold.{stream}"
     return max(offsets(lake.checkpoint(flow), gold_batch).watermark_ms, start_of(lake, flow).closed_until_ms)
 
@@ -69,8 +69,8 @@ def passed_by_silver(lake: LakeStore) -> int | None:
 def is_begun_by_silver(lake: LakeStore, version: int) -> bool:
     """Whether silver has begun with a version of bronze.events that holds rows, or has read it."""
     checkpoint = lake.checkpoint("silver.readings")
-    begun = newest_batch(checkpoint / "offsets")
-    return begun >= 0 and read_up_to(checkpoint, begun, table_id(lake.table_path("bronze.events"))) >= (version, 0)
+    last_begun = newest_batch(checkpoint / "offsets")
+    return last_begun >= 0 and read_up_to(checkpoint, last_begun, table_id(lake.table_path("bronze.events"))) >= (version, 0)
 
 
 def newest_read(lake: LakeStore, flow: str, batch: int, source: str) -> int | None:

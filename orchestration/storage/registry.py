@@ -30,7 +30,7 @@ ALWAYS = EPOCH
 NOTICE = timedelta(seconds=10)
 
 NEWEST = "select * from silver.devices qualify row_number() over (partition by device_id order by registered_at desc) = 1"
-"""As `current`, for DuckDB."""
+"""SQL of DuckDB for the same rows that `current` returns."""
 
 Version = dict[str, Any]
 """One row of the table."""
@@ -63,9 +63,9 @@ def load(lake: Location, file: Path, now: datetime, groups: Mapping[str, Group] 
     devices = devices_in(file, groups)
 
     def changes(history: list[Version]) -> Iterator[Version]:
-        known = newest(history)
+        registered = newest(history)
         for device in devices:
-            current = known.get(device.device_id)
+            current = registered.get(device.device_id)
             # What only conf has said so far is said again: the device stays known when it leaves conf.
             if current is None or current["origin"] == CONF or not same(current, as_version(device, file.name)):
                 yield as_version(device, file.name)
@@ -79,7 +79,7 @@ def current(lake: Location) -> list[Version]:
 
 
 def versions(lake: Location, device_id: str | None = None) -> list[Version]:
-    """Of all devices, or of one."""
+    """Read the versions of all devices, or of one."""
     return rows_of(path_of(lake, TABLE), filters=None if device_id is None else [("device_id", "=", device_id)])
 
 
@@ -104,7 +104,7 @@ def append_changes(
 
 
 def effective(before: Version | None, at: datetime, since: datetime | None = None) -> datetime:
-    """`at`, or just after the newest version of the device where that is for a later instant: what is said last must hold."""
+    """Return `at`, or just after the newest version of the device where that is for a later instant: what is said last must hold."""
     return max(at, before["registered_at"] + MICROSECOND) if before else since or at
 
 

@@ -1,8 +1,8 @@
-"""What of a table is still needed, by its log and the checkpoints that read it: without Spark, without reading a row.
+"""Finds what is still needed of a table, by its log and the checkpoints that read it: without Spark, without reading a row.
 
 A file is needed by the newest version; by every version that a retained snapshot pins; and by a stream that has yet to read the commit
-that brought it. Tables only ever grow, and compaction puts the rows of some files into another: so a file is in all versions from the
-one that added it up to the one that removed it.
+that brought it. Tables only ever grow, and compaction puts the rows of some files into another: so a file is in all versions from the one
+that added it up to the one that removed it.
 """
 
 import json
@@ -46,7 +46,7 @@ class RetentionNeeds:
 
 @dataclass(frozen=True)
 class Log:
-    """By file, as the log names it. `added`: the version that added it, and whether it brought rows; `removed`: the version, and when."""
+    """Versions by file, as the log names it. `added`: which, and whether it brought rows; `removed`: which, and when."""
 
     added: dict[str, tuple[int, bool]]
     removed: dict[str, tuple[int, int]]
@@ -54,14 +54,14 @@ class Log:
 
 @dataclass(frozen=True)
 class Position:
-    """Of a stream in a table: the next version that it reads; or, with `is_state`, what it has begun with is all that the version holds."""
+    """Next version of a table that a stream reads. `is_state`: the stream has begun with all that the version holds."""
 
     version: int
     is_state: bool = False
 
 
 def positions(lake: Location, table: OpenTable) -> list[Position]:
-    """Of every checkpoint in the lake, of whatever generation, that reads the table."""
+    """Find the positions of every checkpoint in the lake, of whatever generation, that reads the table."""
     table_id = str(table.metadata().id)
     checkpoints = [path for root in (lake, *lake.glob(f"{FOLDER}/*")) for path in (root / "checkpoints").glob("*")]
     return [position for checkpoint in checkpoints for position in _positions(checkpoint, table_id)]
@@ -77,7 +77,7 @@ def removable_files(table: Location, needs: RetentionNeeds, now: datetime) -> li
 
 
 def remove(file: Location) -> None:
-    """With the checksum that Hadoop keeps beside it."""
+    """Remove a file with the checksum that Hadoop keeps beside it."""
     file.local.unlink(missing_ok=True)
     file.local.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
@@ -100,7 +100,10 @@ def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
 
 
 def _positions(checkpoint: Location, table_id: str) -> list[Position]:
-    """Of a damaged one nothing is known, so that all is kept: it is one of an earlier generation, or no run would have begun."""
+    """Read the positions of a checkpoint; of a damaged one the first, so that all is kept.
+
+    It is one of an earlier generation, or no run would have begun.
+    """
     try:
         return [*_known_positions(checkpoint, table_id)]
     except (ValueError, LookupError, TypeError):
@@ -108,16 +111,16 @@ def _positions(checkpoint: Location, table_id: str) -> list[Position]:
 
 
 def _known_positions(checkpoint: Location, table_id: str) -> Iterator[Position]:
-    """Of a gold stream what its amendments have seen, if that is less than what the stream has read."""
+    """Read the positions of a whole checkpoint; of a gold stream those of its amendments, if they have seen less than the stream."""
     batch, amended = last_batch(checkpoint).last_batch, checkpoint / "amendments.json"
     if batch is not None and amended.exists():
         batch = min(batch, int(json.loads(amended.local.read_text())["after"]["gold_batch"]))
     # When a query starts, Spark asks its source for the last batch again, from where the one before it ended.
-    begun = max((batch or 0) - 1, 0)
-    is_known = (checkpoint / "offsets" / str(begun)).exists()
+    last_begun = max((batch or 0) - 1, 0)
+    is_known = (checkpoint / "offsets" / str(last_begun)).exists()
     if batch is not None and not is_known:
         yield Position(0)
-    for offset in offsets(checkpoint, begun).read.values() if is_known else ():
+    for offset in offsets(checkpoint, last_begun).read.values() if is_known else ():
         if offset.get("reservoirId") == table_id:
             yield _position(checkpoint, offset, is_done=batch is not None)
 
@@ -131,7 +134,7 @@ def _position(checkpoint: Location, offset: Mapping[str, Any], *, is_done: bool)
 
 
 def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:
-    """Of a file that the newest version does not have."""
+    """Whether a file that the newest version does not have is still needed."""
     added, brought_rows = log.added.get(name, (-1, False))
     if name not in log.removed:
         return name in log.added or now.timestamp() - file.stat().st_mtime < ORPHANED_SECONDS
@@ -178,7 +181,7 @@ def first_version(table: Location, is_reached: Callable[[Mapping[str, Any]], boo
 
 
 def _greatest(table: Location, version: int) -> Iterator[dict[str, Any]]:
-    """Of each file of a version, instants as text."""
+    """Read the greatest values of each file of a version, instants as text."""
     log = in_log(open_table(table, version))
     # By Arrow: Python has no instant before the year 1.
     columns = {

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 PIECE_ROWS, PIECE_BYTES = 250_000, 64 * 1024 * 1024
-"""By rows alone, 500,000 payloads of 4,400 bytes passed 2 GiB, where Arrow's offsets end. Pieces twice as large are no faster, and the
-account of 2,000,000 events needs 150 MB more (measured)."""
+"""Bounds of a piece. With rows alone, 500,000 payloads of 4,400 bytes passed 2 GiB, where Arrow's offsets end. Pieces twice as large are
+no faster, and the account of 2,000,000 events needs 150 MB more (measured)."""
 T = TypeVar("T")
 
 
 def gather(items: Iterable[T], size: Callable[[T], tuple[int, int]], most_bytes: int = PIECE_BYTES) -> Iterator[list[T]]:
-    """Items in their order, as many at once as are within the bounds together, one at least. `size`: rows and bytes of one."""
+    """Yield items in order, as many at once as are within the bounds together, one at least. `size`: rows and bytes of one."""
     waiting: list[T] = []
     fullness = 0.0
     for item in items:
@@ -30,12 +30,12 @@ def gather(items: Iterable[T], size: Callable[[T], tuple[int, int]], most_bytes:
 
 
 def merged(*tables: Iterable[pa.Table], most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
-    """Rows of small tables in larger ones."""
+    """Merge rows of small tables into larger ones."""
     return map(pa.concat_tables, gather(chain(*tables), lambda table: (len(table), table.nbytes), most_bytes))
 
 
 def in_pieces(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
-    """Rows of batches in tables of some hundred thousand, fewer long ones; at least one table, perhaps empty."""
+    """Merge rows of batches into tables of some hundred thousand, fewer long ones; at least one table, perhaps empty."""
     tables = (pa.Table.from_batches([batch]).cast(schema) for batch in _short(batches, most_bytes))
     return merged([schema.empty_table()], tables, most_bytes=most_bytes)
 
@@ -51,7 +51,10 @@ def _short(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Re
 
 
 def _length(batch: pa.RecordBatch) -> int:
-    """In bytes, once it is copied: views of strings may share what they show, or show little of it; each begins with its length."""
+    """Return the bytes of a batch once it is copied.
+
+    Views of strings may share what they show, or show little of it; each begins with its length.
+    """
     views, others = [], 0
     for column in batch.columns:
         if column.type in {pa.string_view(), pa.binary_view()} and len(column):

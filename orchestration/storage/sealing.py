@@ -1,8 +1,8 @@
-"""What is sealed, and what is looked at before a run goes on: seals, and whether tables and checkpoints are of one time.
+"""Seals tables and checkpoints after a run, and checks before the next one that they are whole and of one time.
 
 Sealed is of each checkpoint what its finished batches left, of each table its log and the data files that the log adds. A damaged
-checkpoint or log is refused before a flow goes on, by a sentence that names what mends it; `tidemark ledger` and `tidemark verify` look at
-the data files as well.
+checkpoint or log is refused before a flow goes on, by a sentence that names the fix; `tidemark ledger` and `tidemark verify` look at the
+data files as well.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ class Sealing:
     """The seals of a lake, for the one process that writes it."""
 
     def __init__(self, lake: LakeStore, flows: Sequence[str]) -> None:
-        """Of the checkpoints of these flows, and of all tables."""
+        """Read the seals of the checkpoints of these flows, and of all tables."""
         self._checkpoints = [Seal(lake.checkpoint(flow)) for flow in flows]
         self._tables = [Seal(path) for path in sealed_tables(lake).values()]
 
@@ -90,7 +90,7 @@ def _is_replayed(name: str) -> bool:
 
 
 def _seal_checkpoint(seal: Seal) -> None:
-    """Nothing of a batch that is not finished: another attempt may write its state anew."""
+    """Seal a checkpoint, without a batch that is not finished: another attempt may write its state anew."""
     commits = seal.folder / "commits"
     newest = newest_batch(Location(commits))
     if newest < 0:
@@ -114,7 +114,8 @@ def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _is_of_state(file: Path, version: int) -> bool:
-    """Of a version or an earlier one. Spark writes snapshots of state when the batch has long ended."""
+    """Whether a file is of that version of the state, or of an earlier one. Spark writes snapshots of state when the batch has long
+    ended."""
     return file.suffix in {".delta", ".changelog", ".snapshot", ".zip"} and number(file) <= version
 
 

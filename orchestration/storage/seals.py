@@ -19,9 +19,9 @@ from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, files_of, is_draft, is_table, open_table
 
 MOST = 10
-"""Damaged files that are told at once."""
+"""Damaged files that one error lists."""
 KEPT_BATCHES = 100
-"""As many batches Spark can go back (spark.sql.streaming.minBatchesToRetain); files of earlier ones may go."""
+"""Batches that Spark can go back (spark.sql.streaming.minBatchesToRetain); files of earlier ones may go."""
 
 
 class Mark(NamedTuple):
@@ -46,7 +46,7 @@ class Seal:
     """The seal of a folder. What it holds must never change again; a file may go if its owner has no more use for it."""
 
     def __init__(self, location: Location) -> None:
-        """As it is on the disk now. `marks`: by path below the folder."""
+        """Read the seal as it is on the disk now. `marks`: by path below the folder."""
         self.folder = location.local
         self.file = self.folder.with_name(f"{location.name}.seal")
         self.marks = dict(_read(self.file))
@@ -72,7 +72,7 @@ class Seal:
         self.marks = {}
 
     def damages(self, names: Iterable[str], is_needed: Callable[[str], bool]) -> list[Damage]:
-        """Those of the sealed files that are not as they were; of files that are gone, only those that are needed."""
+        """List the sealed files that are not as they were; of files that are gone, only those that are needed."""
         differences = ((name, self.folder / name, _difference(self.folder / name, self.marks[name])) for name in names)
         return [Damage(file, what) for name, file, what in differences if what is not None and (file.exists() or is_needed(name))]
 
@@ -85,7 +85,7 @@ def damaged_checkpoint(checkpoint: Location) -> list[Damage]:
 
 
 def damaged_log(table: Location) -> list[Damage]:
-    """Of the log of a table. A log entry may go when a checkpoint of Delta holds all that was before it."""
+    """List the damages of a table's log. A log entry may go when a checkpoint of Delta holds all that was before it."""
     seal = Seal(table)
     checkpoints = [number(file) for file in (seal.folder / LOG).glob("*.checkpoint*.parquet")]
     newest = max(checkpoints, default=-1)
@@ -164,7 +164,7 @@ def _short_digest(line: str) -> str:
 
 
 def _mark(file: Path) -> Mark | None:
-    """Of the file on the disk: or a power failure would leave the seal of a file that it took away."""
+    """Mark a file once it is on the disk: or a power failure would leave the seal of a file that it took away."""
     try:
         with file.open("rb") as stream:
             os.fsync(stream.fileno())

@@ -1,4 +1,4 @@
-"""What silver's functions ask for, of a conf and of what the lake remembers."""
+"""The settings of silver's functions, from a conf and from what the lake remembers."""
 
 from functools import partial
 
@@ -11,5 +11,5 @@ def silver_config(conf: Conf) -> SilverConfig:
     """Sources that are no longer in conf are read as they were declared last."""
     shapes = payload_formats(conf)
     # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
-    told = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
-    return SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, told)
+    reread = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
+    return SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, reread)

@@ -20,10 +20,10 @@ SNAPSHOTS = Log("ops.snapshots", Snapshot, order="snapshot_id", is_maintained=Tr
 
 def pin_again(lake: Location, generation: int, now: datetime) -> None:
     """The newest snapshot of a generation becomes the newest of all, under a new id."""
-    known = all_snapshots(lake)
-    of_generation = [snapshot for snapshot in known if snapshot.generation == generation]
+    snapshots = all_snapshots(lake)
+    of_generation = [snapshot for snapshot in snapshots if snapshot.generation == generation]
     if of_generation:
-        SNAPSHOTS.append(lake, [replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now)])
+        SNAPSHOTS.append(lake, [replace(of_generation[-1], snapshot_id=snapshots[-1].snapshot_id + 1, at=now)])
 
 
 def all_snapshots(lake: Location) -> list[Snapshot]:
@@ -47,9 +47,10 @@ def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime |
 
 
 def expired(taken: Sequence[Snapshot], retain: timedelta, now: datetime, needed: Collection[int] = ()) -> list[Snapshot]:
-    """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest.
+    """List the snapshots whose next one was taken longer ago than `retain`.
 
-    The newest of a generation never expires: a rollback pins it again. Nor do `needed` ones, by their ids (marts.needed_snapshots).
+    Until then a reader may have begun to ask them as the newest. The newest of a generation never expires: a rollback pins it again. Nor do
+    `needed` ones, by their ids (marts.needed_snapshots).
     """
     kept = {snapshot.generation: snapshot.snapshot_id for snapshot in taken}
     past = (snapshot for snapshot, following in pairwise(taken) if following.at <= now - retain)
@@ -79,13 +80,13 @@ def _newest(lake: Location, at: datetime | None) -> int | None:
 
 
 def _absent(lake: Location, snapshot_id: int | None, at: datetime | None) -> str:
-    known = all_snapshots(lake)
+    snapshots = all_snapshots(lake)
     wanted = f"snapshot {snapshot_id}" if at is None else f"snapshot at {at} or before"
-    if not known:
+    if not snapshots:
         return f"there is no {wanted}; there is none yet."
-    first, last = known[0], known[-1]
+    first, last = snapshots[0], snapshots[-1]
     span = f"{first.snapshot_id} to {last.snapshot_id}, from {first.at} on"
-    if last.snapshot_id >= len(known) and (snapshot_id is None or 0 <= snapshot_id < last.snapshot_id):
+    if last.snapshot_id >= len(snapshots) and (snapshot_id is None or 0 <= snapshot_id < last.snapshot_id):
         return (
             f"{wanted if at is None else f'what was the snapshot at {at}'} has expired; those that can be asked are {span}.\n"
             "  How long they are kept is maintenance.retain_seconds in pipeline.yml."

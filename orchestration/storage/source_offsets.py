@@ -18,7 +18,7 @@ from orchestration.storage.delta import actions, log_of, version_of
 from orchestration.storage.tables import LakeStore
 
 KEY = "tidemark.sources"
-"""In the `commitInfo` of a commit."""
+"""Key in the `commitInfo` of a commit."""
 
 
 @dataclass(frozen=True)
@@ -52,51 +52,51 @@ def refuse_earlier_version(lake: LakeStore) -> None:
 
 
 def source_offsets(events: Location) -> dict[str, SourceOffset]:
-    """Of every source that was ever read, by its name."""
-    return _known(_told(events, version_of(events))[1])
+    """Read the offset of every source that was ever read, by its name."""
+    return _parsed(_newest_entry(events, version_of(events))[1])
 
 
 def offsets_told_at(events: Location) -> int:
-    """The newest version of bronze.events that tells offsets: its entry in the log must stay. -1 for none."""
-    return _told(events, version_of(events))[0]
+    """Return the newest version of bronze.events whose commit has offsets: its entry in the log must stay. -1 for none."""
+    return _newest_entry(events, version_of(events))[0]
 
 
 def rows_since(events: Location, instant: datetime) -> dict[str, int]:
-    """Rows by source that came with commits after an instant."""
+    """Count rows by source that came with commits after an instant."""
     version = version_of(events)
     while log_of(events, version - 1).exists() and log_of(events, version).local.stat().st_mtime >= instant.timestamp():
         version -= 1
-    before = _known(_told(events, version)[1])
-    return {name: of.rows - (before[name].rows if name in before else 0) for name, of in source_offsets(events).items()}
+    before = _parsed(_newest_entry(events, version)[1])
+    return {name: now.rows - (before[name].rows if name in before else 0) for name, now in source_offsets(events).items()}
 
 
 def with_offsets(
-    known: Mapping[str, SourceOffset],
+    before: Mapping[str, SourceOffset],
     bronze_batch: int,
     new: Mapping[str, Mapping[str, Any]],
     rows: Mapping[str, int],
     received_us: Mapping[str, int],
 ) -> dict[str, str]:
-    """What the commit of a batch says that brings sources to new offsets. `received_us`: since 1970, of the newest event."""
-    of_sources = dict(known)
+    """Return the `commitInfo` of a batch that brings sources to new offsets. `received_us`: since 1970, of the newest event."""
+    offsets = dict(before)
     for name, offset in new.items():
-        before = known.get(name) or SourceOffset(-1, {})
-        received_at = f"{np.datetime64(received_us[name] // 1_000_000, 's')}Z" if name in received_us else before.received_at
-        of_sources[name] = SourceOffset(bronze_batch, offset, before.rows + rows.get(name, 0), received_at)
-    return {KEY: json.dumps({name: asdict(of_source) for name, of_source in of_sources.items()})}
+        last = before.get(name) or SourceOffset(-1, {})
+        received_at = f"{np.datetime64(received_us[name] // 1_000_000, 's')}Z" if name in received_us else last.received_at
+        offsets[name] = SourceOffset(bronze_batch, offset, last.rows + rows.get(name, 0), received_at)
+    return {KEY: json.dumps({name: asdict(offset) for name, offset in offsets.items()})}
 
 
-def next_bronze_batch(known: Mapping[str, SourceOffset]) -> int:
-    """Behind every batch that was written, also one without rows."""
-    return max((of_source.bronze_batch for of_source in known.values()), default=-1) + 1
+def next_bronze_batch(offsets: Mapping[str, SourceOffset]) -> int:
+    """Return the number after every batch that was written, also one without rows."""
+    return max((offset.bronze_batch for offset in offsets.values()), default=-1) + 1
 
 
-def _known(told: str) -> dict[str, SourceOffset]:
-    return {name: SourceOffset(**known) for name, known in json.loads(told).items()}
+def _parsed(text: str) -> dict[str, SourceOffset]:
+    return {name: SourceOffset(**fields) for name, fields in json.loads(text).items()}
 
 
-def _told(events: Location, newest: int) -> tuple[int, str]:
-    """The last version up to `newest` that tells offsets, and what it tells, as JSON."""
+def _newest_entry(events: Location, newest: int) -> tuple[int, str]:
+    """Find the last version up to `newest` whose commit has offsets; returns it and the offsets, as JSON."""
     for version in range(newest, -1, -1):
         entry = log_of(events, version)
         if not entry.exists():

@@ -34,7 +34,7 @@ class Table:
 
 
 class LakeStore:
-    """What every room may ask of a lake without a session; engine.lake.Lake adds the session."""
+    """A lake without a session, for every room; engine.lake.Lake adds the session."""
 
     def __init__(self, conf: Conf, generation: Generation | None = None) -> None:
         """`generation`: work on this one, instead of the active one."""
@@ -52,7 +52,7 @@ class LakeStore:
         return aggregates, vectors, late
 
     def newest_gold_batch(self, stream: str, kind: str, version: int | None = None) -> int:
-        """Of the stream's micro-batches the newest with rows in a version of a table of gold; -1 for none."""
+        """Return the newest of the stream's micro-batches with rows in a version of a table of gold; -1 for none."""
         name = self.generation.gold(stream, kind)
         return written_by(self.table_path(name), self.app_id(f"gold.{stream}", name), version)
 
@@ -106,8 +106,8 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 def ensure(table: Table) -> None:
     """Create the table unless it is there; refuse one that has other columns than declared."""
     create(table.location, table.schema, {STATISTICS: ",".join(table.statistics)}, table.partition)
-    declared, known = Schema.from_arrow(table.schema), open_table(table.location)
-    actual, wanted = _types(known.schema().to_json()), _types(declared.to_json())
+    declared, table_there = Schema.from_arrow(table.schema), open_table(table.location)
+    actual, wanted = _types(table_there.schema().to_json()), _types(declared.to_json())
     if actual != wanted:
         differing = (name for name in actual | wanted if actual.get(name) != wanted.get(name))
         difference = ", ".join(f"{name} is {actual.get(name, 'absent')}, declared {wanted.get(name, 'absent')}" for name in differing)

@@ -1,4 +1,4 @@
-"""What SQL names stand for: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
+"""Views by SQL name: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +19,11 @@ CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_m
 
 
 class Plant(Protocol):
-    """What names depend on: a Conf has it, and so has conf.place.Place, which takes no time to load."""
+    """Settings that names depend on: a Conf has them, and so has conf.place.Place, which takes no time to load."""
 
     @property
     def lake(self) -> Location:
-        """Where the tables are."""
+        """The folder of the tables."""
 
     @property
     def stream_of(self) -> Mapping[str, str]:
@@ -35,7 +35,7 @@ class Plant(Protocol):
 
     @property
     def group_windows(self) -> Mapping[str, GroupWindows]:
-        """By device group."""
+        """Windows by device group."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class View:
         """A query that Spark and DuckDB understand alike. `rows`: how the engine names the table of each part at its version."""
         named = zip(self.parts, rows, strict=True)
         columns = ", ".join(self.columns) or "*"
-        every = " union all ".join(f"select {columns} from {of}{f' where {part.where}' if part.where else ''}" for part, of in named)
+        every = " union all ".join(f"select {columns} from {table}{f' where {part.where}' if part.where else ''}" for part, table in named)
         return latest(f"({every})", self.key) if self.key else every
 
     def is_meant(self, query: str) -> bool:
@@ -73,29 +73,29 @@ class View:
         return self.name.split(".", 1)[1].lower() in query.lower()
 
     def spark(self) -> str:
-        """For Spark, the tables named by their paths."""
+        """Return the query for Spark, with tables named by their paths."""
         return self.select([part.spark() for part in self.parts])
 
 
 def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> dict[str, View]:
-    """By SQL name. `query`: only those that it can mean, as it has their name somewhere: there are several for each of many groups.
+    """Return the views by SQL name; with `query` only those whose name is somewhere in it, for each of many groups has several.
 
-    Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot.
-    Marts are there in a snapshot that knows them (see marts.snapshot_for).
+    Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot. Marts are there
+    in a snapshot that knows them (see marts.snapshot_for).
     """
     generation = active_generation(plant.lake) if snapshot is None else numbered(plant.lake, snapshot.generation)
     text = None if query is None else query.lower()
-    found = (
+    candidates = (
         *_of_tables(plant.lake, generation, snapshot),
         *_of_gold(plant, generation, snapshot, text),
         *_of_flows(plant, generation, snapshot),
     )
-    meant = (view for view in found if text is None or view.is_meant(text))
+    meant = (view for view in candidates if text is None or view.is_meant(text))
     return {view.name: view for view in meant if not (view.name.startswith("marts.") and view.parts[0].version is None)}
 
 
 def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
-    """Those of the generation, and those that no generation has."""
+    """Yield the views of tables of the generation, and of tables that no generation has."""
     logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
     for name in sorted({f"{log.parent.parent.name}.{log.parent.name}" for log in logs if log.parent.parent.name != "gold"}):
         part = _part(lake, generation, snapshot, name)
