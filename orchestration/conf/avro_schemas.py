@@ -28,13 +28,13 @@ def avro_schemas(texts: Sequence[str]) -> Schema:
 
 
 def fingerprint(text: str) -> str:
-    """By which a single object names a schema, in hexadecimal digits as they stand there."""
-    found: bytes = make_avsc_object(_without_logical(json.loads(text)), Names()).fingerprint("CRC-64-AVRO")
-    return found.hex()
+    """The fingerprint that a single object names its schema by, in hexadecimal digits."""
+    digest: bytes = make_avsc_object(_without_logical(json.loads(text)), Names()).fingerprint("CRC-64-AVRO")
+    return digest.hex()
 
 
 def _without_logical(schema: Any) -> Any:
-    """As the canonical form has it; avro leaves the object of a logical type there (measured)."""
+    """Drop logical types, as the canonical form does; the library avro keeps the object of a logical type there (measured)."""
     if isinstance(schema, list):
         return [_without_logical(one) for one in schema]
     if not isinstance(schema, dict):
@@ -57,12 +57,13 @@ def avro_members(schema: Any) -> Member:
 
 
 def _logical(schema: Any) -> str | None:
-    told: str | None = schema.other_props.get("logicalType") or getattr(schema, "logical_type", None)
-    return told
+    name: str | None = schema.other_props.get("logicalType") or getattr(schema, "logical_type", None)
+    return name
 
 
 def _least_bytes(schema: Any, outer: tuple[Any, ...]) -> int:
-    """Of a value. SchemaError for a schema that holds itself, and for a list of which a few bytes could claim any number of elements."""
+    """The fewest bytes that a value takes. SchemaError for a schema that holds itself, and for a list of which a few bytes could claim
+    any number of elements."""
     if any(schema is one for one in outer):
         raise SchemaError("holds itself, and how deep is not bounded; write a schema that does not")
     outer = (*outer, schema)

@@ -25,7 +25,7 @@ class BrokerSettings(Setting):
     """A topic of Kafka."""
 
     servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
-    """Where the first brokers are: host:port, with commas between them."""
+    """Addresses of the first brokers: host:port, with commas between them."""
     topic: TopicName = Field(examples=["alerts"])
     """Its name. It has to be there."""
     options: dict[Key, Option] = Field(

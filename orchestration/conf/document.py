@@ -118,7 +118,7 @@ class _Reading:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     anchors: dict[str, Any] = field(default_factory=dict)
     sizes: dict[int, tuple[int, int, Any]] = field(default_factory=dict)
-    """By identity of container: its levels and nodes, with every alias written out, and the container, which has to stay for that."""
+    """Levels and nodes of each container, with every alias written out, by its identity; the container itself has to stay for that."""
 
     def document(self) -> Document:
         next(self.events)

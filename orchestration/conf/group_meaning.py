@@ -28,10 +28,10 @@ def _members(groups: Mapping[str, Group], devices: Devices, declared: Declared) 
     membership = Membership({name: group.devices for name, group in groups.items()})
     for device_id in declared.entries["devices"] or ():
         device = devices.get(device_id)
-        found = membership.groups_of(device_id, device.groups if device else ())
-        if not found:
+        device_groups = membership.groups_of(device_id, device.groups if device else ())
+        if not device_groups:
             of_any.append(device_id)
-        for group in found:
+        for group in device_groups:
             of_groups.setdefault(group, []).append(device_id)
     return of_groups, of_any
 
@@ -59,10 +59,10 @@ def _problem_of_pair(feature: str, metrics: list[str], members: list[str], decla
     of_metric = [(device_id, metric) for device_id, metric in pairs if metric in metrics]
     if len(of_metric) > 1:
         return "can be read as {} of {} and as {} of {}; rename one of them".format(*of_metric[0][::-1], *of_metric[1][::-1])
-    known = [pair for pair in of_metric if not declared.lacks("devices", pair[0])]
-    if known:
-        is_member = declared.entries["devices"] is None or known[0][0] in members
-        return None if is_member else f"is of a device outside the group; add the group to {known[0][0]} in devices.yml"
+    declared_pairs = [pair for pair in of_metric if not declared.lacks("devices", pair[0])]
+    if declared_pairs:
+        is_member = declared.entries["devices"] is None or declared_pairs[0][0] in members
+        return None if is_member else f"is of a device outside the group; add the group to {declared_pairs[0][0]} in devices.yml"
     if of_metric:
         return f"is of a device that devices.yml does not declare; {hint(of_metric[0][0], members, 'declare it there')}"
     possible = [f"{device_id}.{metric}" for device_id in members for metric in metrics]

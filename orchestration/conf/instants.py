@@ -17,7 +17,7 @@ EPOCH_UNITS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
 DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy")
-"""Where day and month can be either, the day comes first."""
+"""Patterns of dates. The day comes first if day and month can be either."""
 PARTED = (*(f"{date} {time}" for date in DATES for time in ("HH:mm:ss", "HH:mm")), "MM/dd/yyyy hh:mm:ss a", *DATES)
 LOOSE = tuple(re.sub("([MdHh])\\1", r"\1", pattern) for pattern in PARTED)
 """The same for numbers without leading zeros."""
@@ -72,7 +72,7 @@ def is_epoch(value: Scalar) -> bool:
 
 
 def why_no_time(values: Sequence[Scalar], is_named: bool) -> str | None:
-    """What keeps values from being times, where they nearly are, or where their field is named after a time."""
+    """Say what keeps values from being times, if they nearly are or their field is named after a time."""
     texts = [str(value).strip() for value in values]
     letters = [match[2] for text in texts if (match := ZONE_LETTERS.fullmatch(text)) and time_format_of([match[1]])]
     if 2 * len(letters) >= len(texts):

@@ -36,8 +36,8 @@ OF_SINK = CONNECTION | {
     *("compression.type", "compression.level", "linger.ms", "batch.size", "message.max.bytes", "message.timeout.ms"),
     *("transaction.timeout.ms", "queue.buffering.max.messages", "queue.buffering.max.kbytes"),
 }
-"""Of librdkafka. Not among them: what runs a command or loads code (sasl.kerberos.kinit.cmd, plugin.library.paths), and what decides which
-messages are read, such as isolation.level."""
+"""Settings of librdkafka. Not among them: settings that run a command or load code (sasl.kerberos.kinit.cmd, plugin.library.paths), and
+settings that decide which messages are read, such as isolation.level."""
 OF_EVENT_HUBS = ("sasl.username", "$ConnectionString")
 """A name, and no reference."""
 AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
@@ -53,8 +53,8 @@ def check_options(path: tuple[Step, ...], options: Mapping[str, str], allowed: f
 def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | None:
     """The value is not repeated: it may be a secret in the wrong place."""
     if name not in allowed:
-        known = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
-        return f"is no option that may be set; {hint(name, allowed, known)}"
+        otherwise = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
+        return f"is no option that may be set; {hint(name, allowed, otherwise)}"
     if re.fullmatch(REFERENCE, value) or (name, value) == OF_EVENT_HUBS:
         return None
     if name in SECRETS:

@@ -29,7 +29,7 @@ def load(folder: Path) -> Conf:
 
 
 def summary(conf: Conf) -> str:
-    """What a conf holds, in one line."""
+    """The content of a conf in one line."""
     parts = [
         counted(len(conf.sources), "source"),
         counted(len(conf.metrics), "metric"),

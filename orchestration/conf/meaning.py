@@ -1,7 +1,6 @@
-"""What the files of a conf mean together: references, and settings that contradict each other.
+"""Check the files of a conf together: references, and settings that contradict each other.
 
-Objects that are wrong by themselves are not among those that are checked. Yet their names count as declared, so that one mistake does not
-make others.
+Objects that are wrong by themselves are not checked. Yet their names count as declared, so that one mistake does not make others.
 """
 
 import ipaddress
@@ -31,7 +30,7 @@ from orchestration.conf.walk import walk
 from silver.spec import UNASSIGNED_GROUP, Policy, Unknown
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
-"""What delta-rs finds no table below: it takes paths for URLs."""
+"""Characters of a path below which delta-rs finds no table: it takes paths for URLs."""
 LEAST_DRIVER_MEGABYTES = 512
 """Spark refuses to start with less than about 450 MB."""
 
@@ -97,7 +96,9 @@ def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:
     settings: list[tuple[tuple[Step, ...], str, Path]] = [(("lake",), "the lake", sound["lake"])] if "lake" in sound else []
     sources: Mapping[str, SourceSettings] = sound.get("sources", {})
     settings += [(("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items() if source.path]
-    settings += [(("sources", name, "delta", "table"), f"source {name}", of.delta.table) for name, of in sources.items() if of.delta]
+    settings += [
+        (("sources", name, "delta", "table"), f"source {name}", source.delta.table) for name, source in sources.items() if source.delta
+    ]
     exports = {name: sink.files.path for name, sink in sound.get("sinks", {}).items() if sink.files}
     settings += [(("sinks", name, "files", "path"), f"sink {name}", absolute(folder, path)) for name, path in exports.items()]
     seen: dict[str, Path] = {}

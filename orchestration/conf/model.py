@@ -97,12 +97,14 @@ class Conf:
 
     @property
     def tailed_sources(self) -> list[Source]:
-        """Those whose events fast alerts see as they arrive."""
-        return [of for of in self.sources.values() if isinstance(of.transport, Collected | KafkaSettings) and not of.is_paused]
+        """Sources whose events fast alerts see as they arrive."""
+        return [
+            source for source in self.sources.values() if isinstance(source.transport, Collected | KafkaSettings) and not source.is_paused
+        ]
 
     @cached_property
     def group_windows(self) -> dict[str, GroupWindows]:
-        """What windows of each group are made of."""
+        """Inputs of the windows of each group."""
         return {
             name: GroupWindows(tuple(self.metrics[metric] for metric in group.metrics), group.late is Late.KEEP_ASIDE)
             for name, group in self.groups.items()
@@ -120,7 +122,7 @@ class Conf:
 
     @property
     def tables_of_followers(self) -> list[str]:
-        """What these write."""
+        """Tables that flows and alerts write."""
         return [*dict.fromkeys(f"gold.{flow.table}" for flow in self.flows.values()), *(["gold.alerts"] if self.alerts else [])]
 
     @cached_property

@@ -27,8 +27,8 @@ class Declared:
         return cls(entries | {"channels": _entries("channels", {"channels": {}} | file if isinstance(file, dict) else None)})
 
     def lacks(self, noun: str, name: str) -> bool:
-        known = self.entries[noun]
-        return known is not None and name not in known
+        names = self.entries[noun]
+        return names is not None and name not in names
 
     @property
     def of_gold(self) -> list[str]:

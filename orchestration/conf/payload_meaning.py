@@ -1,4 +1,4 @@
-"""What sources.yml means by payloads that are no text: which schema they have, that it has the fields, and a way by which they can come."""
+"""Check payloads of sources.yml that are not text: they have a schema, it has the fields, and they come by a way that can carry them."""
 
 from collections.abc import Iterator
 
@@ -26,9 +26,9 @@ def check_payload_schema(base: Path_, source: SourceSettings, fields: Fields) ->
 
 def _check_settings(base: Path_, source: SourceSettings) -> Iterator[Finding]:
     for key in ("schema", "registry", "message"):
-        of = ("protobuf",) if key == "message" else WITH_SCHEMA
-        if getattr(source, key) and source.format not in of:
-            yield Finding.of((*base, key), f"is for {' and '.join(of)}, but {base[1]}.format is {source.format}; remove it")
+        formats = ("protobuf",) if key == "message" else WITH_SCHEMA
+        if getattr(source, key) and source.format not in formats:
+            yield Finding.of((*base, key), f"is for {' and '.join(formats)}, but {base[1]}.format is {source.format}; remove it")
     if source.format not in WITH_SCHEMA:
         return
     if not source.schema and not source.registry:

@@ -41,7 +41,7 @@ Schedule = Annotated[str, OfText(_schedule)]
 
 
 def heap_bytes(memory: str) -> int:
-    """Of a `Memory`: digits and m or g."""
+    """Bytes of a `Memory`: digits and m or g."""
     return int(memory[:-1]) << {"m": 20, "g": 30}[memory[-1].lower()]
 
 
@@ -57,7 +57,7 @@ Query = Annotated[str, Field(strict=True, min_length=1, max_length=100_000)]
 
 
 class GateMode(StrEnum):
-    """What a failed critical expectation of a table does: nothing; a warning; gold does not read what has not passed."""
+    """Consequence of a failed critical expectation of a table: nothing; a warning; gold does not read what has not passed."""
 
     OFF = "off"
     WARN = "warn"
@@ -80,7 +80,7 @@ class Engine(Setting):
     shuffle_partitions: Whole = Field(default=2, ge=1, le=10_000)
     """Partitions of state and shuffles; fixed for the life of a checkpoint."""
     state_store: Literal["heap", "rocksdb"] = "heap"
-    """Where open windows wait: on the heap (faster), or in RocksDB (when state outgrows the memory)."""
+    """Store of open windows: the heap (faster), or RocksDB (when state outgrows the memory)."""
     trigger_seconds: Number = Field(default=5.0, ge=0, le=86_400)
     """Pause between micro-batches of `tidemark run`; 0 starts the next one at once."""
     max_batch_bytes: Whole = Field(default=268_435_456, ge=1_048_576, le=1_099_511_627_776)
@@ -117,11 +117,11 @@ class Reference(Setting):
 
 @dataclass(frozen=True)
 class Quality(Setting):
-    """What a failed expectation does. Nothing here changes a result."""
+    """Consequences of a failed expectation. Nothing here changes a result."""
 
     gates: Mapping[PlainText, GateMode] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
-    """What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say so.
-    `hold`: gold does not read what has not passed (silver.readings only). Other tables: off."""
+    """Consequence, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say
+    so. `hold`: gold does not read what has not passed (silver.readings only). Other tables: off."""
     channels: Unique[ChannelName] = Field(default=(), examples=[["night_shift"]])
     """Channels of alerts.yml that are notified when an expectation fails or holds again, and when a gate closes or opens. Absent: none."""
     reference: OrAbsent[Reference] = Field(default=None, examples=[{"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z"}])
@@ -130,7 +130,7 @@ class Quality(Setting):
 
 @dataclass(frozen=True)
 class DbtSettings(Setting):
-    """What `tidemark dbt` runs. Nothing here changes a result of the pipeline."""
+    """The dbt project that `tidemark dbt` runs. Nothing here changes a result of the pipeline."""
 
     project: AbsolutePath | None = Field(default=None, examples=["./plant/dbt"])
     """Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. `dbt build`
@@ -142,14 +142,15 @@ class QuerySettings(Setting):
     """A query in DuckDB's SQL over the newest snapshot, as `tidemark sql` answers it."""
 
     query: Query = Field(examples=["select * from gold.kitchen_aggregates"])
-    """What is asked."""
+    """The query."""
     to: ResultFile = Field(examples=["./reports/kitchen.parquet"])
     """The file that gets the rows, each time as a whole: .csv, .json or .parquet. A path as for `lake`."""
 
 
 @dataclass(frozen=True)
 class ScheduleSettings(Setting):
-    """What `tidemark up` does by the clock. Set `command` or `sql`. What was missed while it did not run, is done once."""
+    """A task that `tidemark up` runs on a schedule. Set `command` or `sql`. A task that was missed while `tidemark up` did not run is
+    done once."""
 
     one_of: ClassVar[tuple[str, ...]] = ("command", "sql")
     cron: Schedule = Field(examples=["15 3 * * *"])
@@ -162,7 +163,7 @@ class ScheduleSettings(Setting):
 
 @dataclass(frozen=True)
 class PageSettings(Setting):
-    """Where the live page is, which `tidemark up` and `tidemark serve` answer with."""
+    """Address of the live page of `tidemark up` and `tidemark serve`, and who may see it."""
 
     host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
     """Address to listen on; one that other machines reach needs a token."""
@@ -199,9 +200,9 @@ class PipelineFile(Setting):
     maintenance: Maintenance = Field(default_factory=Maintenance, examples=[{"every_seconds": 3600, "retain_seconds": 604_800}])
     """How the lake is kept small."""
     quality: Quality = Field(default_factory=Quality, examples=[{"gates": {"silver.readings": "hold"}, "channels": ["night_shift"]}])
-    """What a failed expectation does."""
+    """Consequences of a failed expectation."""
     dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}])
-    """What `tidemark dbt` runs."""
+    """The dbt project that `tidemark dbt` runs."""
     references: dict[Identifier, ReferenceSettings] = Field(
         default_factory=dict,
         examples=[{"customers": {"path": "./reference/customers.csv", "device_id": "serial", "attributes": ["customer"]}}],
@@ -211,13 +212,15 @@ class PipelineFile(Setting):
         default_factory=dict,
         examples=[{"export": {"table": "silver.readings", "files": {"path": "./export"}}}],
     )
-    """Where rows of silver, gold and marts are sent, by name; each after every snapshot. Nothing here changes a result of the pipeline."""
+    """Targets that rows of silver, gold and marts are sent to, by name; each after every snapshot. Nothing here changes a result of the
+    pipeline."""
     schedules: dict[Identifier, ScheduleSettings] = Field(
         default_factory=dict, examples=[{"every_night": {"cron": "15 3 * * *", "command": "verify"}}]
     )
-    """What `tidemark up` does by the clock, by name; ops.runs has a row for each time. Nothing here changes a result of the pipeline."""
+    """Tasks that `tidemark up` runs on a schedule, by name; ops.runs has a row for each time. Nothing here changes a result of the
+    pipeline."""
     page: PageSettings = Field(default_factory=PageSettings, examples=[{"port": 8643}])
-    """Where the live page is. Nothing here changes a result of the pipeline."""
+    """Address of the live page. Nothing here changes a result of the pipeline."""
     sql_server: OrAbsent[SqlServerSettings] = Field(default=None, examples=[{"port": 8642}])
     """Queries over HTTP, as a part of `tidemark up`. Left out: it does not run there."""
     traces: Address | None = Field(default=None, examples=["http://127.0.0.1:4318/v1/traces"])

@@ -1,4 +1,4 @@
-"""Where the folders are that conf names."""
+"""Find the folders that a conf names."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
 
 @dataclass(frozen=True)
 class GroupWindows:
-    """What windows of a group are made of. `keeps_late_aside`: late rows do not count in them."""
+    """Inputs of the windows of a group. `keeps_late_aside`: late rows do not count in them."""
 
     metrics: "tuple[Metric, ...]"
     keeps_late_aside: bool
@@ -43,9 +43,9 @@ class GroupWindows:
 
 @dataclass(frozen=True)
 class Place:
-    """What SQL needs of a conf: where the lake is, the stream of each group, and the kind of table of each flow.
+    """The part of a conf that SQL needs: the lake, the stream of each group, and the kind of table of each flow.
 
-    `load`: for who asks for open windows.
+    `load`: for a query that reads open windows.
     """
 
     lake: Location
@@ -55,12 +55,12 @@ class Place:
 
     @cached_property
     def group_windows(self) -> Mapping[str, GroupWindows]:
-        """What windows of each group are made of. ConfError where the conf has mistakes."""
+        """Inputs of the windows of each group. ConfError for a conf with mistakes."""
         return self.load()
 
 
 def place_of(folder: Path, load: Callable[[], Mapping[str, GroupWindows]] = dict) -> Place | None:
-    """What a conf says of it, without a look at the rest, which takes half a second; None where `load` will say why."""
+    """Read the place from a conf without a check of the rest, which takes half a second; None if `load` will say why."""
     try:
         pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
         streams = {name: group.get("stream") or name for name, group in groups["groups"].items()}

@@ -1,4 +1,4 @@
-"""What a sample says about devices, metrics and steps: everything a proposed conf is written from."""
+"""Read devices, metrics and steps from a sample: everything a proposed conf is written from."""
 
 import re
 import statistics
@@ -32,7 +32,7 @@ class Seen:
     maximum: float
     units: tuple[str, ...]
     words: dict[str, float]
-    """Those of a switch, with the number that each stands for."""
+    """Words of a switch, with the number that each stands for."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def proposal_of(file: Path) -> Proposal:
     interval = _interval(rows, roles, seconds)
     read = [(row.get(roles.device or ""), row.get(roles.time), *measured) for row in rows for measured in roles.measurements(row)]
     texts = [str(value).strip()[:60] for *_, value in read if number_of(value) is None]
-    values = {(*place, number_of(value)) for *place, value in read if number_of(value) is not None}
+    values = {(*key, number_of(value)) for *key, value in read if number_of(value) is not None}
     median = statistics.median(second for second in seconds.values() if second is not None)
     counts = Counter(path for row in rows for path in row)
     return Proposal(

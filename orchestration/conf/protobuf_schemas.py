@@ -59,8 +59,8 @@ def _compiled(folder: Path, name: str) -> bytes:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SchemaError(f"could not be compiled by protoc ({error})") from None
     if done.returncode:
-        told = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise SchemaError(f"is not accepted by protoc ({told[0].removeprefix(f'{folder}/')}); correct it")
+        reasons = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise SchemaError(f"is not accepted by protoc ({reasons[0].removeprefix(f'{folder}/')}); correct it")
     return done.stdout
 
 

@@ -18,9 +18,9 @@ def check_quality(quality: Quality, declared: Declared) -> Iterator[Finding]:
 
 
 def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Finding]:
-    known = [*FIXED, *declared.of_gold]
-    if table not in known and (declared.entries["groups"] is not None or not table.startswith("gold.")):
-        problem = f"names {quoted(table)}, which is no table; {hint(table, known, 'they are ' + ', '.join(known))}"
+    names = [*FIXED, *declared.of_gold]
+    if table not in names and (declared.entries["groups"] is not None or not table.startswith("gold.")):
+        problem = f"names {quoted(table)}, which is no table; {hint(table, names, 'they are ' + ', '.join(names))}"
         yield Finding.of(("quality", "gates"), problem, table)
     elif mode == GateMode.HOLD and table != HOLDABLE:
         problem = f"is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"

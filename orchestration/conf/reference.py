@@ -18,7 +18,7 @@ from orchestration.conf.schemas import Node, resolved, schema_of
 
 CONF = Path(__file__).parents[2] / "conf"
 MAX_WHOLE = 2_147_483_647
-"""As a bound it says nothing to people."""
+"""A bound that says nothing to people: the page leaves it out."""
 TYPES = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number", "number": "number", "any": "any value"}
 MARK = "<!-- All below is generated from the declarations of settings by `make conf`. -->\n"
 
@@ -71,7 +71,7 @@ def _heading(paths: list[str]) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """As GitHub makes it."""
+    """The anchor that GitHub makes of a heading."""
     return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")
 
 
@@ -111,7 +111,7 @@ def _rule(hint: str) -> str:
 
 
 def _code(value: Any) -> str:
-    """As YAML on one line."""
+    """The value as YAML on one line."""
     plain = int(value) if isinstance(value, float) and value.is_integer() else value
     text: str = yaml.dump(plain, Dumper=_Dumper, default_flow_style=True, width=10_000, sort_keys=False)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"

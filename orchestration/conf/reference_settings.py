@@ -33,8 +33,8 @@ class ReferenceSettings(Setting):
     """A CSV file (UTF-8, commas, a header), or the folder of a Delta table. A path as for `lake`. It is read when a run starts, and again
     when it has changed."""
     attributes: Columns = Field(examples=[["customer", "contract"], {"shift_foreman": "foreman"}])
-    """What readings get: columns of the table by the name of the attribute. A list names columns whose attributes are called as they are.
-    An attribute that the event has itself stays as it is."""
+    """Attributes that readings get: columns of the table by the name of the attribute. A list names columns whose attributes have the
+    same name. An attribute that the event has itself stays as it is."""
     device_id: OrAbsent[Key] = Field(default=None, examples=["serial"])
     """The column that holds devices, as readings name them."""
     zone: OrAbsent[Key] = Field(default=None, examples=["hall"])

@@ -18,9 +18,9 @@ Columns = dict[str, list[Scalar]]
 
 @dataclass(frozen=True)
 class Flag:
-    """What a sender says about the quality of its values: how often it says what, and the rule for a good one.
+    """A field by which a sender says how good its values are: how often it says what, and the rule for a good one.
 
-    `is_sure`: a word says what is good; else it is what is said most often.
+    `is_sure`: a word says what is good; otherwise the most frequent value counts as good.
     """
 
     path: str
@@ -99,7 +99,8 @@ def roles_of(sample: Sample) -> Roles | str:
 
 
 def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: list[str]) -> tuple[str | None, str | None]:
-    """Of long rows. The value by its name; else the only number, where the name of the metric is plain enough (`type` may be anything).
+    """Find metric and value of long rows. The value by its name; else the only number, if the name of the metric is plain enough (`type`
+    may be anything).
 
     In a list an id beside a value is the name of a metric.
     """
@@ -120,13 +121,14 @@ def _parent(path: str) -> str:
 
 
 def _measured(numeric: Columns, flags: list[str], is_sure: bool) -> list[str]:
-    """What neither counts nor names something, and is no flag; but a switch may have nothing but a status, and a meter a counter."""
+    """Fields that neither count nor name something, and are no flags; but a switch may have nothing but a status, and a meter a counter."""
     plain = [path for path, values in numeric.items() if path not in flags and any(is_measurement(path, value) for value in values)]
     return plain or [path for path in numeric if is_sure and rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
 
 
 def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:
-    """What all rows have and may name the device, the likeliest first: by its name, or in a list as it tells elements of one time apart."""
+    """Fields that all rows have and that may name the device, the likeliest first: by its name, or in a list as it tells elements of one
+    time apart."""
     possible = [
         path
         for path, values in rest.items()
@@ -161,7 +163,9 @@ def _flag(name: str, path: str, values: list[Scalar], metrics: Iterable[str], ro
 def _metrics(measured: list[str]) -> dict[str, str]:
     """Field by name of metric: the last part of its path that says something, where that tells it from the others."""
     parts = {path: path.removeprefix(ELEMENT).split(".") for path in measured}
-    names = {path: (of[-2] if of[1:] and snake(of[-1]) in ("value", "val", "v") else of[-1]).strip() for path, of in parts.items()}
+    names = {
+        path: (steps[-2] if steps[1:] and snake(steps[-1]) in ("value", "val", "v") else steps[-1]).strip() for path, steps in parts.items()
+    }
     counts = Counter(names.values())
     return {(name if counts[name] == 1 else path.strip()): path for path, name in names.items()}
 
@@ -229,7 +233,7 @@ def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None
     return min(named, key=lambda path: (rank(path, role), not path.startswith(ELEMENT), path.count(".")), default=None)
 
 
-def _is_share(values: list[Scalar], found: Callable[[str], object], least: float) -> bool:
-    """Whether something is found in this share of the values; words that stand for no value do not count."""
-    held = [found(str(value)) is not None for value in values if not is_no_value(value)]
+def _is_share(values: list[Scalar], reading: Callable[[str], object], least: float) -> bool:
+    """Whether `reading` makes something of this share of the values; words that stand for no value do not count."""
+    held = [reading(str(value)) is not None for value in values if not is_no_value(value)]
     return bool(held) and sum(held) >= least * len(held)

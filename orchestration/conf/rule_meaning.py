@@ -1,4 +1,4 @@
-"""What rules.yml means: that each rule is a condition over a reading, and one that readings can keep."""
+"""Check rules.yml: each rule is a condition over a reading, and one that readings can keep."""
 
 from collections.abc import Iterator, Mapping
 

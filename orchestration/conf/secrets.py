@@ -19,15 +19,15 @@ PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
 
 
 def secret(reference: str, file: str = "sources.yml") -> str:
-    """What a reference in this file of a conf leads to, without its line end; TidemarkError where that is nothing."""
+    """Follow a reference in this file of a conf and return the secret without its line end; TidemarkError if it is missing or empty."""
     kind, _, name = reference[2:-1].partition(":")
     try:
-        found = os.environ[name] if kind == "env" else Path(name).read_text(encoding="utf-8").rstrip("\r\n")
+        content = os.environ[name] if kind == "env" else Path(name).read_text(encoding="utf-8").rstrip("\r\n")
     except (KeyError, OSError, ValueError):  # of a file that is no text the message would show its bytes
-        found = ""
-    if not found:
+        content = ""
+    if not content:
         raise TidemarkError(f"{reference}, which {file} names, is missing or empty; set it for this process.")
-    return found
+    return content
 
 
 def resolved(text: str, file: str = "sources.yml") -> str:
@@ -35,9 +35,13 @@ def resolved(text: str, file: str = "sources.yml") -> str:
     return secret(text, file) if re.fullmatch(REFERENCE, text) else text
 
 
-def aws_keys(of: Any) -> dict[str, str]:
-    """What boto3 calls the two keys that settings refer to; nothing where it has to find them itself."""
-    return {"aws_access_key_id": secret(of.access_key), "aws_secret_access_key": secret(of.secret_key)} if of.access_key else {}
+def aws_keys(settings: Any) -> dict[str, str]:
+    """Arguments of boto3 for the two keys that settings refer to; none if boto3 has to find them itself."""
+    return (
+        {"aws_access_key_id": secret(settings.access_key), "aws_secret_access_key": secret(settings.secret_key)}
+        if settings.access_key
+        else {}
+    )
 
 
 def _with_absolute_path(folder: Path, text: str) -> str:
@@ -82,7 +86,7 @@ Secret = Annotated[str, OfText(_with_absolute_path, _hidden(REFERENCE, HINT))]
 Name = Annotated[str, OfText(_with_absolute_path)]
 """It may be a reference."""
 Option = Annotated[str, OfText(_with_absolute_path, PlainText)]
-"""Of librdkafka: a value, or a reference to it."""
+"""A value for librdkafka, or a reference to it."""
 Endpoint = Annotated[str, OfText(_endpoint, _hidden(r"^[^\x00-\x1f\x7f]+$", PLAIN))]
 """An address or a connection string, or a reference to it."""
 Url = Annotated[str, OfText(_url, _hidden(r"^[^\x00-\x1f\x7f]+$", PLAIN))]

@@ -1,4 +1,4 @@
-"""What section `sinks` of pipeline.yml means: which tables can be sent, one target each, and no secret in plain text."""
+"""Check section `sinks` of pipeline.yml: tables that can be sent, one target each, and no secret in plain text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,10 @@ def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterat
 
 
 def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:
-    known = [*SILVER, *declared.of_gold, *declared.of_flows]
+    names = [*SILVER, *declared.of_gold, *declared.of_flows]
     is_readable = None not in (declared.entries["groups"], declared.entries["flows"])
-    if table not in known and not MART.fullmatch(table) and (is_readable or not table.startswith("gold.")):
-        remedy = hint(table, known, "name a table of silver, gold or marts, such as silver.readings")
+    if table not in names and not MART.fullmatch(table) and (is_readable or not table.startswith("gold.")):
+        remedy = hint(table, names, "name a table of silver, gold or marts, such as silver.readings")
         yield Finding.of(path, f"is {quoted(table)}, which cannot be sent; {remedy}")
 
 

@@ -55,7 +55,7 @@ class TopicSettings(Setting):
     """A topic of Kafka: a message a row, under its key. Exactly once for consumers that read what is committed, or at least once."""
 
     servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
-    """Where the first brokers are: host:port, with commas between them."""
+    """Addresses of the first brokers: host:port, with commas between them."""
     topic: TopicName = Field(examples=["kitchen"])
     """Its name. It has to be there, best compacted."""
     format: Literal["json", "avro"] = "json"
@@ -65,7 +65,7 @@ class TopicSettings(Setting):
     transactional: Flag = True
     """A batch is a transaction that holds the position too: exactly once. Otherwise at least once."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "http://registry:8081"}])
-    """Of Avro; without one a value is in Avro's single-object encoding."""
+    """Schema registry of Avro; without one a value is in Avro's single-object encoding."""
     options: dict[Key, Option] = Field(
         default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
     )
@@ -92,7 +92,7 @@ class SinkSettings(Setting):
 
     @property
     def target(self) -> str:
-        """Where rows go, without what may be a secret."""
+        """The target of rows, without what may be a secret."""
         if self.postgres:
             return f"postgres {self.postgres.table}"
         if self.kafka:

@@ -1,4 +1,4 @@
-"""What sources.yml means: that each payload can be read the way it is declared."""
+"""Check sources.yml: each payload can be read the way it is declared."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ PROBABLY_WRONG = {
     "^(?!.*a).*h": "has hours up to 12 (h) and no AM or PM (a); write HH for hours up to 23",
     "^(?!.*s).*S": "has a fraction of a second (S) and no second; write ss for seconds",
 }
-"""Of the letters of a pattern, each run as one."""
+"""Mistakes in the letters of a time pattern, in which each run of one letter counts as one."""
 Path = tuple[Step, ...]
 
 
@@ -56,10 +56,10 @@ def _check_measured(base: Path, source: SourceSettings) -> Iterator[Finding]:
 
 
 def _check_format(base: Path, source: SourceSettings, written: Collection[str]) -> Iterator[Finding]:
-    of = ("json", ("each",)) if source.format == "csv" else ("csv", CSV_ONLY)
-    for key in of[1]:
+    wanted, keys = ("json", ("each",)) if source.format == "csv" else ("csv", CSV_ONLY)
+    for key in keys:
         if key in written:
-            yield Finding.of((*base, key), f"is for {of[0]}, but {base[1]}.format is {source.format}; remove it")
+            yield Finding.of((*base, key), f"is for {wanted}, but {base[1]}.format is {source.format}; remove it")
     if source.format == "csv":
         if not source.header and not source.columns:
             yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
@@ -108,20 +108,20 @@ def _check_columns(base: Path, columns: tuple[str, ...], fields: list[tuple[Path
             yield Finding.of(at, f"is {quoted(field)}, which is not among {base[1]}.columns; {remedy}")
 
 
-def _check_json_paths(base: Path, each: str | None, fields: list[tuple[Path, str]]) -> Iterator[Finding]:
+def _check_json_paths(base: Path, list_path: str | None, fields: list[tuple[Path, str]]) -> Iterator[Finding]:
     list_at = (*base, "each")
-    paths = [*fields, (list_at, each)] if each else fields
+    paths = [*fields, (list_at, list_path)] if list_path else fields
     for at, path in paths:
         if not all(path.split(".")):
             yield Finding.of(at, f"is {quoted(path)}, which has an empty part; write names with single dots between them")
         if is_json_path(path):
             problem = "but a path is names with dots between them; a list is read by `each` alone, all of its elements"
             yield Finding.of(at, f"is {quoted(path)}, {problem}")
-        if parent := _parent(path, [other for _, other in paths], each):
+        if parent := _parent(path, [other for _, other in paths], list_path):
             yield Finding.of(at, f"is {quoted(path)}, but {quoted(parent)} is read as one value; read one of the two")
-        if path == each and at != list_at:
+        if path == list_path and at != list_at:
             yield Finding.of(at, f"is the list of {where(list_at)} itself; begin at its elements with '{ELEMENT}'")
-    if each and fields and not any(path.startswith(ELEMENT) for _, path in fields):
+    if list_path and fields and not any(path.startswith(ELEMENT) for _, path in fields):
         yield Finding.of(list_at, f"is set, but no field begins at its elements; begin their paths with '{ELEMENT}'")
 
 

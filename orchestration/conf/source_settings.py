@@ -71,7 +71,7 @@ MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schem
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))
 class OriginSettings(Setting):
-    """Where a text comes from; set exactly one of these."""
+    """The origin of a text; set exactly one of these."""
 
     one_of: ClassVar[tuple[str, ...]] = ("field", "constant", "file_name", "topic")
     field: OrAbsent[Text] = Field(default=None, examples=["device"], description=_PATH)
@@ -145,7 +145,7 @@ class SourceSettings(Setting):
     """Bronze reads nothing of it until this is gone, and nothing is lost: files stay in their folder, messages with their brokers,
     and `tidemark collect` goes on to spool what is pushed."""
     zone: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "zone"}])
-    """Where it was measured; else the zone of the device in devices.yml."""
+    """The zone of the measurement; else the zone of the device in devices.yml."""
     metric: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "metric"}])
     """Long rows (one measurement each): which metric it is."""
     value: OrAbsent[ValueSettings] = Field(default=None, examples=[{"field": "value"}])
@@ -196,7 +196,7 @@ class SourceSettings(Setting):
 
 @dataclass(frozen=True)
 class SourcesFile(Setting):
-    """Where events come from, and how their payloads are read."""
+    """Sources of events, and how their payloads are read."""
 
     sources: dict[Identifier, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
     """Sources by name; the name is stored with every event."""

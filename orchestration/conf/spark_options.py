@@ -59,9 +59,10 @@ OTHERS = {
     "spark.sql.streaming.stateStore.providerClass": "state_store",
     "spark.sql.warehouse.dir": None,
 }
-"""What engine/session.py and engine/queries.py set beside SETTINGS; with the setting of `engine` that says what, if there is one."""
+"""Settings that engine/session.py and engine/queries.py set beside SETTINGS; each with the setting of `engine` that decides it, if there
+is one."""
 SECRET = re.compile(r"(?i)(secret|password|token|access\.?key)(?!.*file$)")
-"""As Spark itself tells secrets by their names, but for names of files."""
+"""Names of secrets, as Spark itself recognizes them, but for names of files."""
 
 
 def check_settings(path: tuple[Step, ...], settings: Mapping[str, str]) -> Iterator[Finding]:

@@ -45,10 +45,10 @@ def write_starter(folder: Path, source: str | None = None, example: str | None =
 
 
 def examples() -> dict[str, tuple[str, str]]:
-    """By name: the file of a conf that each is an example of, and its text; gold/FLOWS.md and gold/ALERTS.md explain them."""
+    """Examples by name: the file of a conf that each belongs to, and its text; gold/FLOWS.md and gold/ALERTS.md explain them."""
     files = resources.files("orchestration.conf").joinpath("examples").iterdir()
     texts = {file.name.removesuffix(".yml"): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
-    return {name: (next(of for of in OPTIONAL if f"\n{of}:\n" in text), text) for name, text in texts.items()}
+    return {name: (next(section for section in OPTIONAL if f"\n{section}:\n" in text), text) for name, text in texts.items()}
 
 
 def write_proposal(folder: Path, proposal: Proposal) -> None:
@@ -61,21 +61,21 @@ def land(conf: Conf, sample: Path) -> Path:
     """Copy the sample into the landing folder of a proposed conf; ConfError where a file of its name is there."""
     (source,) = conf.sources.values()
     assert isinstance(source.transport, LandingFolder)  # a proposal has no other
-    place = source.transport.path / sample.name
-    if place.exists():
-        raise ConfError(f"{place} is there already, and is not overwritten; leave --copy out")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    draft = place.with_name(f".{place.name}.draft")  # a file appears whole or not at all
+    target = source.transport.path / sample.name
+    if target.exists():
+        raise ConfError(f"{target} is there already, and is not overwritten; leave --copy out")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.draft")  # a file appears whole or not at all
     try:
         shutil.copyfile(sample, draft)
-        draft.rename(place)
+        draft.rename(target)
     except OSError as error:
-        raise ConfError(f"{place} cannot be written ({error.strerror})") from None
-    return place
+        raise ConfError(f"{target} cannot be written ({error.strerror})") from None
+    return target
 
 
 def findings_of(proposal: Proposal) -> list[str]:
-    """What was found and what to confirm, a sentence each."""
+    """Findings, and things to confirm, a sentence each."""
     return _rendered("findings.txt", proposal, []).splitlines()
 
 

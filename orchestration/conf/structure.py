@@ -28,7 +28,7 @@ WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at `path`. `is_warning`: it is probably wrong."""
+    """A mistake at `path`. `is_warning`: it is probably one."""
 
     path: tuple[Step, ...]
     text: str
@@ -51,7 +51,7 @@ class Checked(NamedTuple):
 
 
 def check_structure(name: str, data: Any, folder: Path = Path("conf")) -> Checked:
-    """What a file of the conf in `folder` says, and what is wrong with it."""
+    """Check a file of the conf in `folder`: its settings, and what is wrong with them."""
     try:
         settings = _validated(name, data, folder)
         return Checked(settings, vars(settings), [])
@@ -96,7 +96,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 def _node(name: str, path: Sequence[Step]) -> Node:
-    """What the schema says of the value at a path."""
+    """The schema of the value at a path."""
     root = schema_of(name)
     node = root
     for step in path:
@@ -175,7 +175,7 @@ def _one_of(node: Node, name: str) -> str:
 
 
 def _example(node: Node, name: str) -> str:
-    """As YAML, on one line."""
+    """The example of a node as YAML, on one line."""
     example = example_of(node, schema_of(name))
     return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
 

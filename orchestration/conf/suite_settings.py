@@ -33,7 +33,7 @@ class ExpectationSettings(Setting):
     type: ExpectationType = Field(examples=["expect_column_values_to_not_be_null", "expect_column_values_to_be_between"])
     """A kind of expectation of Great Expectations, or of Tidemark."""
     severity: Severity = Field(examples=["critical"])
-    """What it means that it fails; a critical one ends `tidemark quality` with exit code 1."""
+    """How much its failure matters; a critical one ends `tidemark quality` with exit code 1."""
     description: Sentence = Field(examples=["No value is negative."])
     """One sentence that is true of a good table."""
     kwargs: dict[str, Any] = Field(default_factory=dict, examples=[{"column": "value", "min_value": 0}])
@@ -47,7 +47,7 @@ class SuiteFile(Setting):
     table: TablePattern = Field(examples=["silver.readings", "gold.*_aggregates"])
     """The table that is checked; `*` stands for every device group."""
     expectations: tuple[Annotated[ExpectationSettings, Field(examples=[NOT_NULL])], ...] = Field(min_length=1, examples=[[NOT_NULL]])
-    """What must be true."""
+    """Statements that must be true."""
     together_with: UniqueSome[TableName] = Field(default=(), examples=[["silver.late"]])
     """Tables whose rows are checked as one with those of `table`; a column that one of them lacks is null there."""
     sample: Unique[ColumnName] = Field(default=(), examples=[["device_id", "event_time"]])

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 from expectations.settings import of_pattern
 
 LINE_FEEDS = (b"\n", b"%")
-"""Of ASCII and of EBCDIC."""
+"""Bytes of a line feed in ASCII and in EBCDIC."""
 
 
 def encoded(letter: str, encoding: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What sources.yml means by how events come: with the settings that belong to their way, and two sources in no way of each other."""
+"""Check how events of sources.yml come: settings that belong to their way, and no two sources in each other's way."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -16,7 +16,7 @@ Base = tuple[str, str]
 
 
 def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
-    """Of each source; and that no two listen on one port, or are one client of a broker."""
+    """Check each source; and that no two listen on one port, or are one client of a broker."""
     listening: dict[tuple[str, int], str] = {}
     clients: dict[tuple[str, str], str] = {}
     for name, source in sources.items():
@@ -35,7 +35,7 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
 
 
 def _check_clients(base: Base, source: SourceSettings, clients: dict[tuple[str, str], str]) -> Iterator[Finding]:
-    """Of a server of others. `clients`: who is which client of which broker."""
+    """Check a source that connects to a server. `clients`: who is which client of which broker."""
     if source.mqtt:
         yield from _check_mqtt((*base, "mqtt"), source.mqtt)
         if client := source.mqtt.client_id:

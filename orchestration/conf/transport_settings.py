@@ -36,9 +36,9 @@ class RegistrySettings(Setting):
     url: Url = Field(examples=["https://registry:8081"])
     """Address that begins with https:// or http://, or a reference to it."""
     username: OrAbsent[Name] = Field(default=None, examples=["tidemark", "${env:REGISTRY_USER}"])
-    """Of basic authentication: a name, or a reference to it."""
+    """User name of basic authentication, or a reference to it."""
     password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
-    """Of basic authentication."""
+    """Password of basic authentication."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class KafkaSettings(Setting):
     kind: ClassVar[str] = "kafka"
     one_of: ClassVar[tuple[str, ...]] = ("subscribe", "subscribe_pattern", "assign")
     servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
-    """Where the first brokers are: host:port, with commas between them."""
+    """Addresses of the first brokers: host:port, with commas between them."""
     subscribe: UniqueSome[Text] = Field(default=(), max_length=10_000, examples=[["readings"]])
     """Names of topics; all their partitions are read, also those that are added later."""
     subscribe_pattern: OrAbsent[Expression] = Field(default=None, examples=["plant-[0-9]+"])
@@ -58,12 +58,12 @@ class KafkaSettings(Setting):
     )
     """Partitions by topic; no others are read."""
     starting: Starting = Field(default="earliest", examples=["earliest", "latest", "2026-01-05T00:00:00Z"])
-    """Where the source begins when it is read for the first time: `earliest`, `latest`, or with the messages since an instant. Topics and
+    """First messages to read when the source is read for the first time: `earliest`, `latest`, or those since an instant. Topics and
     partitions that come later are read from their beginning."""
     starting_offsets: dict[Key, dict[PartitionKey, Annotated[Whole, Field(ge=0)]]] = Field(
         default_factory=dict, min_length=1, examples=[{"readings": {"0": 1200}}]
     )
-    """Where it begins instead in some partitions: the first offset to read, by topic and partition."""
+    """First offset to read instead in some partitions, by topic and partition."""
     options: dict[Key, Option] = Field(
         default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
     )
@@ -85,7 +85,7 @@ class S3Settings(Setting):
     region: OrAbsent[Text] = Field(default=None, examples=["eu-central-1"])
     """Else as boto3 finds it: variables, profile."""
     endpoint: OrAbsent[ServerUrl] = Field(default=None, examples=["https://s3.example.com:9000"])
-    """Of a store that is not AWS."""
+    """Address of a store that is not AWS."""
     access_key: OrAbsent[Secret] = Field(default=None, examples=["${env:S3_ACCESS_KEY}"])
     """Else keys as boto3 finds them: variables, profile, the role of the machine."""
     secret_key: OrAbsent[Secret] = Field(default=None, examples=["${env:S3_SECRET_KEY}"])
@@ -105,7 +105,7 @@ class DeltaSettings(Setting):
     table: AbsolutePath = Field(examples=["/data/warehouse/readings"])
     """Its folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     starting: Literal["earliest", "latest"] = Field(default="earliest", examples=["earliest", "latest"])
-    """Where the first read begins: with the rows that the table has, or with the next version."""
+    """First rows to read when the table is read for the first time: those that it has, or those of the next version."""
     starting_version: OrAbsent[Annotated[Whole, Field(ge=0)]] = Field(default=None, examples=[17])
     """It begins instead with what the version of this number added."""
 
@@ -122,7 +122,7 @@ class TlsSettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class HttpSettings(Setting):
-    """Where `tidemark collect` answers `POST /events`."""
+    """Address at which `tidemark collect` answers `POST /events`."""
 
     kind: ClassVar[str] = "http"
     host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
@@ -141,7 +141,7 @@ class HttpSettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class TcpSettings(Setting):
-    """Where `tidemark collect` takes connections, each of which sends one event a frame."""
+    """Address at which `tidemark collect` takes connections, each of which sends one event a frame."""
 
     kind: ClassVar[str] = "tcp"
     host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
@@ -184,17 +184,17 @@ class MqttSettings(Setting):
 
     kind: ClassVar[str] = "mqtt"
     broker: Address = Field(examples=["broker-1:1883"])
-    """Where the broker is: host:port."""
+    """Address of the broker: host:port."""
     topics: UniqueSome[Text] = Field(max_length=1000, examples=[["plant/+/+"]])
     """Filters of topics: `+` stands for one level, `#` at the end for all that follow."""
     version: Literal["v5", "v3.1.1"] = "v5"
-    """Of MQTT."""
+    """Version of MQTT."""
     client_id: OrAbsent[Text] = Field(default=None, examples=["tidemark-hall-1"])
     """Under which the broker keeps the session; without it `tidemark-<pipeline>-<source>`. No two clients of a broker may have the same."""
     username: OrAbsent[Text] = Field(default=None, examples=["plant"])
     """Who logs in."""
     password: OrAbsent[Secret] = Field(default=None, examples=["${env:MQTT_PASSWORD}"])
-    """Of the user."""
+    """Password of the user."""
     tls: OrAbsent[ClientTlsSettings] = Field(default=None, examples=[{"ca": "./tls/ca.crt"}])
     """The connection is encrypted."""
     shared_group: OrAbsent[Text] = Field(default=None, examples=["tidemark"])
@@ -208,12 +208,12 @@ class MqttSettings(Setting):
 
     @property
     def host(self) -> str:
-        """Where the broker is, without the brackets of an address of IPv6."""
+        """Host of the broker, without the brackets of an IPv6 address."""
         return self.broker.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port of the broker."""
         return int(self.broker.rpartition(":")[2])
 
 
@@ -227,13 +227,13 @@ class KinesisSettings(Setting):
     region: OrAbsent[Text] = Field(default=None, examples=["eu-central-1"])
     """Else as boto3 finds it: variables, profile."""
     endpoint: OrAbsent[ServerUrl] = Field(default=None, examples=["https://kinesis.example.com:4567"])
-    """Of a server that is not AWS."""
+    """Address of a server that is not AWS."""
     access_key: OrAbsent[Secret] = Field(default=None, examples=["${env:KINESIS_ACCESS_KEY}"])
     """Else keys as boto3 finds them: variables, profile, the role of the machine."""
     secret_key: OrAbsent[Secret] = Field(default=None, examples=["${env:KINESIS_SECRET_KEY}"])
     """Belongs to access_key."""
     starting: Starting = Field(default="earliest", examples=["earliest", "latest", "2026-01-05T00:00:00Z"])
-    """Where the stream is read from for the first time: `earliest`, `latest`, or with the records since an instant."""
+    """First records to read when the stream is read for the first time: `earliest`, `latest`, or those since an instant."""
     max_spool_bytes: SpoolBytes = 1_073_741_824
     """While about so much waits on the disk for a run, nothing is read: records wait in the stream."""
 

@@ -15,7 +15,7 @@ NAMES = {role: names.split() for role, names in WORDS["names"].items()}
 UNKNOWN = 100
 """Rank of a name that is not among them."""
 PLAIN_METRICS, PLAIN_DEVICES = NAMES["metric"].index("property"), NAMES["device"].index("id")
-"""As many of those names are of a metric or device only; the others may be of anything."""
+"""Count of names that are of a metric or device only; the others may be of anything."""
 MAX_WORDS_OF_A_FLAG = 10
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
 
@@ -53,7 +53,7 @@ def is_no_value(value: Scalar) -> bool:
 
 
 def number_of(value: Scalar) -> float | None:
-    """As the silver layer reads it; words of a switch too, which conf has to name."""
+    """Read a number as the silver layer reads it; words of a switch too, which conf has to name."""
     text = str(value).strip().lower()
     return float(WORDS["switches"][text]) if text in WORDS["switches"] else float(text) if is_number(text) else None
 
