@@ -12,6 +12,7 @@ from orchestration.rendering import visible
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
+    from orchestration.engine.java import heap_of
     from orchestration.serving.bi.server import ServerConfig
 
 MEGABYTE = 1 << 20
@@ -36,7 +37,7 @@ OPTIONS = (
     click.option("--token-file", type=FILE, help="The file of the token; created if it does not exist."),
     click.option("--snapshot", type=int, help="Serve this snapshot, and no newer one."),
     click.option("--newest", is_flag=True, help="Serve the newest snapshot, even if no marts were built of it."),
-    click.option("--memory", callback=_heap, metavar="SIZE", help="Heap size, such as 4g; default: engine.driver_memory of pipeline.yml."),
+    click.option("--memory", callback=_heap, metavar="SIZE", help="Heap size, such as 4g; default: that of `tidemark run`."),
     click.option(
         "--scratch", type=click.IntRange(64), default=1024, show_default=True, help="Megabytes of memory for what the heap cannot hold."
     ),
@@ -91,7 +92,7 @@ def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> 
         options["port"],
         load_token(file),
         SnapshotChoice(options["snapshot"], options["newest"]),
-        options["memory"] or conf.engine.driver_memory,
+        options["memory"] or heap_of(conf.engine.driver_memory),
         options["scratch"] * MEGABYTE,
         options["seconds"],
         is_sandboxed=not options["without_sandbox"],

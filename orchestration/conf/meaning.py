@@ -74,7 +74,7 @@ def _check_policy(policy: Policy, declared: Declared) -> Iterator[Finding]:
 
 
 def _check_engine(engine: Engine) -> Iterator[Finding]:
-    if heap_bytes(engine.driver_memory) >> 20 < LEAST_DRIVER_MEGABYTES:
+    if engine.driver_memory is not None and heap_bytes(engine.driver_memory) >> 20 < LEAST_DRIVER_MEGABYTES:
         problem = f"is '{engine.driver_memory.lower()}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
         yield Finding.of(("engine", "driver_memory"), problem)
     yield from check_settings(("engine", "settings"), engine.settings)

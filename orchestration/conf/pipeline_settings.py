@@ -68,8 +68,9 @@ class GateMode(StrEnum):
 class Engine(Setting):
     """How Spark runs. Nothing here changes a result; leave a key out to keep its default."""
 
-    driver_memory: Memory = Field(default="2g", examples=["2g", "1500m"])
-    """Heap of the Spark process: digits and m or g, at least 512m."""
+    driver_memory: Memory | None = Field(default=None, examples=["2g", "1500m"])
+    """Heap of the Spark process: digits and m or g, at least 512m. Absent or null: a quarter of the machine's memory, 2g at least and 6g at
+    most, of which it takes 2g at first and more when it needs more."""
     cores: Whole = Field(default=2, ge=1, le=1024)
     """Processor cores of this machine that may be used."""
     master: Master | None = Field(default=None, examples=["spark://head:7077", "yarn"])

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from orchestration.errors import TidemarkError
 
 OLDEST = 17
@@ -21,6 +23,9 @@ WAY_OUT = (
 )
 MAKING = "TIDEMARK_CLASS_ARCHIVE"
 """Names the file that the JVM of this process is to leave its classes in."""
+LEAST_HEAP, MOST_HEAP = 2 << 30, 6 << 30
+MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""The limit of a container, in bytes; it says `max` where there is none."""
 QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
@@ -48,6 +53,15 @@ def java_command() -> str:
     if command_on_path := shutil.which("java"):
         return command_on_path
     raise TidemarkError(f"Java is not installed, and Spark runs on it: {WAY_OUT}.")
+
+
+def heap_of(driver_memory: str | None) -> str:
+    """Return the heap of the Spark process: as conf has it, else a quarter of the memory of this machine or container, within limits."""
+    if driver_memory is not None:
+        return driver_memory
+    limit = MEMORY_LIMIT.read_text().strip() if MEMORY_LIMIT.exists() else "max"
+    memory = min(psutil.virtual_memory().total, int(limit)) if limit.isdigit() else psutil.virtual_memory().total
+    return f"{min(max(memory // 4, LEAST_HEAP), MOST_HEAP) >> 20}m"
 
 
 def major_version(text: str) -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.engine.jars import fetched
-from orchestration.engine.java import require_java
+from orchestration.engine.java import heap_of, require_java
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.errors import TidemarkError
 from orchestration.storage.generations import Generation
@@ -96,7 +96,7 @@ def heap_is_named(lake: Lake) -> Iterator[None]:
         if log.exists() and b"java.lang.OutOfMemoryError" in log.read_bytes()[before:]:
             on_cluster = "" if lake.conf.engine.master is None else " (or spark.executor.memory in its settings)"
             raise TidemarkError(
-                f"Spark ran out of memory: it has {lake.conf.engine.driver_memory}, and {log} says where it was.\n"
+                f"Spark ran out of memory: it has {heap_of(lake.conf.engine.driver_memory)}, and {log} says where it was.\n"
                 f"  Raise driver_memory{on_cluster} under `engine` in conf/pipeline.yml,"
                 " and run again: nothing is lost, it goes on where it ended."
             ) from error

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.model import Engine
 from orchestration.conf.spark_options import SETTINGS
-from orchestration.engine.java import class_archive_option
+from orchestration.engine.java import LEAST_HEAP, class_archive_option, heap_of
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a process that spark-submit started; its JVM runs already."""
@@ -62,12 +62,13 @@ def from_arrow(session: SparkSession, rows: pa.Table) -> DataFrame:
 
 def _of_engine(engine: Engine) -> dict[str, str]:
     log4j = f"-Dlog4j2.configurationFile={files('orchestration.engine') / 'log4j2.properties'}"
-    # The whole heap from the start: one that grows is collected at every step (measured: half of all collecting).
+    # The whole heap from the start, or 2g of one that nobody has set: a heap that grows from less is collected at every step (measured:
+    # half of all collecting), and a small plant never needs more.
     # Most of it for what lives long, state above all: a restart holds the keys of two large batches at once, and ran out of 2 GB with the
     # default ratio of 2 (measured, after 30,000,000 events).
-    heap = f"-Xms{engine.driver_memory} -XX:+UseParallelGC -XX:NewRatio=6"
+    heap = f"-Xms{engine.driver_memory or LEAST_HEAP} -XX:+UseParallelGC -XX:NewRatio=6"
     return {
-        "spark.driver.memory": engine.driver_memory,
+        "spark.driver.memory": heap_of(engine.driver_memory),
         "spark.driver.extraJavaOptions": f"{log4j} -Duser.timezone=UTC {heap} {class_archive_option()}",
         "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
         "spark.sql.shuffle.partitions": str(engine.shuffle_partitions),

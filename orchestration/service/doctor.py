@@ -28,6 +28,7 @@ from orchestration.conf.transport_settings import (
     Transport,
 )
 from orchestration.connectors.collector.listener import bind
+from orchestration.engine.java import heap_of
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
 from orchestration.service.up import FULL_BYTES
@@ -90,9 +91,10 @@ def _of_java() -> Finding:
 
 
 def _of_memory(conf: Conf, parts: Parts) -> Finding:
-    free, needed = psutil.virtual_memory().available, heap_bytes(conf.engine.driver_memory) + BESIDE_THE_HEAP
+    heap = heap_of(conf.engine.driver_memory)
+    free, needed = psutil.virtual_memory().available, heap_bytes(heap) + BESIDE_THE_HEAP
     runs = any(part["part"] == STREAMS and part["state"] == "running" for part in parts)
-    text = f"{free / 1024**3:.1f} GiB are free; streams take up to {needed / 1024**3:.1f} GiB"
+    text = f"{free / 1024**3:.1f} GiB are free; streams take up to {needed / 1024**3:.1f} GiB, with a heap of {heap}"
     return Finding("memory", "good" if runs or free >= needed else "warning", text, "" if free >= needed else "set engine.driver_memory")
 
 
