@@ -12,7 +12,7 @@ from orchestration.rendering import format_option, show
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], format: str) -> int:
-    """ViewRequest at Java, memory, disk, ports, the conf, the lake and all that sources and sinks reach. Nothing is written.
+    """Look at Java, memory, disk, ports, the conf, the lake and all that sources and sinks reach. Nothing is written.
 
     Each line says what was looked at, whether it is good, and the command that mends it. Exit code 1 where something is bad.
     """
