@@ -21,8 +21,8 @@ from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Prefix
 from orchestration.storage import registry
 from orchestration.storage.delta import is_table, literal, open_table, path_of
-from orchestration.storage.flow_positions import Reach
 from orchestration.storage.ops_tables import LEDGER
+from orchestration.storage.positions import FlowPosition
 from orchestration.utc import EPOCH, from_micros
 
 STATES = b"states"
@@ -61,7 +61,7 @@ class PlantAlert:
     def as_begun(self, plan: str) -> "PlantAlert":
         return PlantAlert(msgspec.json.decode(plan, type=Alert))
 
-    def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
+    def until(self, lake: Lake, after: FlowPosition, prefix: Prefix) -> int:
         match self.alert.signal.kind:
             case "window" | "vector":
                 stream = lake.conf.groups[str(self.alert.signal.group)].stream
@@ -86,7 +86,7 @@ class PlantAlert:
         entities = lake.conf.groups if signal.by == "group" else lake.conf.devices
         return max(len(entities), open_table(devices).count() if signal.by == "device" and is_table(devices) else 1) / signal.every_seconds
 
-    def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
+    def step(self, lake: Lake, carried: pa.Table | None, after: FlowPosition, up_to: FlowPosition) -> Stepped:
         plan, states, signal = _unpacked(carried)
         until = from_micros(up_to.until)
         since = EPOCH if after.until == THE_BEGINNING else from_micros(after.until)
@@ -102,7 +102,7 @@ class PlantAlert:
         rows = judged.changes if left is None else pa.concat_tables([left, judged.changes])
         return Stepped(rows, _packed(self.plan, judged.states, signal))
 
-    def _arrived(self, lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
+    def _arrived(self, lake: Lake, after: FlowPosition, up_to: FlowPosition) -> pa.Table:
         signal = self.alert.signal
         if signal.kind == "account":
             return _account(lake, after, up_to)
@@ -116,7 +116,7 @@ class PlantAlert:
         return pa.concat_tables(pieces(lake, lake.generation.gold(group.stream, kind), f"select * from rows where {of_group}"))
 
 
-def _account(lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
+def _account(lake: Lake, after: FlowPosition, up_to: FlowPosition) -> pa.Table:
     """Rows of the ledger as a run wrote them first, with the time of their batch."""
     times = _times_of_batches(lake, after, up_to.bronze_batch)
     batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {up_to.bronze_batch}"
@@ -124,7 +124,7 @@ def _account(lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
     return pa.concat_tables(pieces(lake, LEDGER, query)).join(times, "bronze_batch", join_type="inner")
 
 
-def _times_of_batches(lake: Lake, after: Reach, last: int) -> pa.Table:
+def _times_of_batches(lake: Lake, after: FlowPosition, last: int) -> pa.Table:
     """OF_BATCHES of those behind a slice."""
     batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {last}"
     query = f"select bronze_batch, max(ingested_at) as ingested_at from rows where {batches} group by bronze_batch"

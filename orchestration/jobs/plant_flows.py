@@ -17,7 +17,7 @@ from orchestration.jobs import plant_alerts, slices
 from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Follower, Prefix
-from orchestration.storage.flow_positions import Reach
+from orchestration.storage.positions import FlowPosition
 from silver.judging import PLAIN_INSTANT, retyped
 from silver.rules import READING as COLUMNS
 
@@ -35,7 +35,7 @@ def follow_all(lake: Lake) -> Iterator[int]:
             yield from slices.follow(lake, follower, prefix)
 
 
-def reaches(lake: Lake) -> dict[str, Reach]:
+def flow_positions(lake: Lake) -> dict[str, FlowPosition]:
     """How far each flow and each alert has come."""
     return {f"{NAME}/{follower.name}": slices.position(lake, follower).after for follower in _followers(lake)}
 
@@ -78,7 +78,7 @@ class PlantFlow:
         """Itself: one whose plan has changed is refused."""
         return self
 
-    def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
+    def until(self, lake: Lake, after: FlowPosition, prefix: Prefix) -> int:
         return slices.final_readings(lake, after, prefix)
 
     def readings(self) -> str:
@@ -87,7 +87,7 @@ class PlantFlow:
     def rows_a_second(self, lake: Lake) -> float:
         return 0.0
 
-    def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
+    def step(self, lake: Lake, carried: pa.Table | None, after: FlowPosition, up_to: FlowPosition) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)
         query = f"select {columns} from rows where {slices.within(after.until, up_to.until)} and {self.readings()}"
         readings = pa.concat_tables([self._with_predicates(piece) for piece in pieces(lake, slices.READINGS, query)])

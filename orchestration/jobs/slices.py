@@ -21,11 +21,10 @@ from orchestration.location import Location
 from orchestration.storage.bindings import REPAIR
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
-from orchestration.storage.flow_positions import FLOW, Reach, Round, position_file
-from orchestration.storage.positions import GoldPosition
+from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, GoldPosition, step_file
 from orchestration.storage.state_file import read_rows, write_rows
 
-NAME = FLOW
+NAME = FLOWS
 READINGS = "silver.readings"
 SLICE_ROWS = 1_000_000
 """Readings of one slice, and rows that time alone brings: bounds the memory."""
@@ -59,7 +58,7 @@ class Follower(Protocol):
     @property
     def plan(self) -> str: ...
 
-    def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
+    def until(self, lake: Lake, after: FlowPosition, prefix: Prefix) -> int:
         """Return the instant at which a slice may end, in microseconds since 1970: all that is older is in the prefix. THE_BEGINNING for
         nothing."""
 
@@ -69,7 +68,7 @@ class Follower(Protocol):
     def rows_a_second(self, lake: Lake) -> float:
         """How many rows a second of event time brings without any reading."""
 
-    def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
+    def step(self, lake: Lake, carried: pa.Table | None, after: FlowPosition, up_to: FlowPosition) -> Stepped:
         """Rows of a slice, and what the next one needs. `carried` None: this is the first one."""
 
     def as_begun(self, plan: str) -> "Follower":
@@ -86,14 +85,14 @@ def follow(lake: Lake, follower: Follower, prefix: Prefix) -> Iterator[int]:
             append_rows(lake.table_path(follower.table), stepped.rows, _app_id(lake, follower), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)
         digest = write_rows(_folder(lake, follower) / f"{this.number}.arrow", stepped.carried)
-        position_file(lake, follower.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
+        step_file(lake, follower.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
         (_folder(lake, follower) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
         yield len(stepped.rows)
 
 
-def position(lake: Lake, follower: Follower) -> Round:
+def position(lake: Lake, follower: Follower) -> FlowStep:
     """The newest round."""
-    return position_file(lake, follower.name).read() or Round()
+    return step_file(lake, follower.name).read() or FlowStep()
 
 
 def refuse_older(lake: Lake, follower: Follower) -> None:
@@ -106,7 +105,7 @@ def refuse_older(lake: Lake, follower: Follower) -> None:
         )
 
 
-def final_readings(lake: Lake, after: Reach, prefix: Prefix) -> int:
+def final_readings(lake: Lake, after: FlowPosition, prefix: Prefix) -> int:
     """Return the instant before which readings are final: silver accepts nothing older. Whole milliseconds, as Spark counts a watermark
     in them."""
     newest = prefix.newest_reading(lake, after.bronze_batch)
@@ -127,7 +126,7 @@ def taken(metrics: Collection[str], group: str | None) -> str:
     return " and ".join(conditions) or "true"
 
 
-def _begun(lake: Lake, follower: Follower, prefix: Prefix) -> Round | None:
+def _begun(lake: Lake, follower: Follower, prefix: Prefix) -> FlowStep | None:
     """A slice that a killed run began, or the next one; None where nothing has come."""
     this = position(lake, follower)
     if this.up_to is None:
@@ -136,16 +135,16 @@ def _begun(lake: Lake, follower: Follower, prefix: Prefix) -> Round | None:
         if this.plan not in {"", follower.plan}:
             this = replace(this, began=this.after.until)
         until = max(follower.until(lake, this.after, prefix), this.after.until)
-        whole = Reach(prefix.bronze_batch, until, lake.conf.policy.lateness_seconds)
+        whole = FlowPosition(prefix.bronze_batch, until, lake.conf.policy.lateness_seconds)
         if until == this.after.until:  # what came is too new to be final
-            position_file(lake, follower.name).write(replace(this, after=whole, plan=follower.plan))
+            step_file(lake, follower.name).write(replace(this, after=whole, plan=follower.plan))
             return None
         this = replace(this, number=this.number + 1, up_to=_cut(lake, follower, this.after, whole), plan=follower.plan)
-        position_file(lake, follower.name).write(this)
+        step_file(lake, follower.name).write(this)
     return this
 
 
-def _cut(lake: Lake, follower: Follower, after: Reach, whole: Reach) -> Reach:
+def _cut(lake: Lake, follower: Follower, after: FlowPosition, whole: FlowPosition) -> FlowPosition:
     """The whole way, or so much of it as holds about SLICE_ROWS; its bronze batches count as read at the end of it."""
     readings, by_time = follower.readings(), follower.rows_a_second(lake)
     is_short = (whole.until - after.until) / SECOND * by_time <= SLICE_ROWS
@@ -177,7 +176,7 @@ def _most_rows(lake: Lake, after: int) -> int:
     return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= after)
 
 
-def _carried(lake: Lake, follower: Follower, this: Round) -> pa.Table | None:
+def _carried(lake: Lake, follower: Follower, this: FlowStep) -> pa.Table | None:
     return read_rows(_folder(lake, follower) / f"{this.number - 1}.arrow", this.carried, REPAIR) if this.carried else None
 
 

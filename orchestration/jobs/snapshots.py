@@ -8,8 +8,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs import plant_flows
 from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.storage.delta import version_of
-from orchestration.storage.flow_positions import Reach
-from orchestration.storage.positions import GoldPosition
+from orchestration.storage.positions import FlowPosition, GoldPosition
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
 
@@ -19,9 +18,9 @@ def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
 
     Nothing may write gold meanwhile.
     """
-    positions, flows = gold_positions(lake), plant_flows.reaches(lake)
+    positions, flows = gold_positions(lake), plant_flows.flow_positions(lake)
     bronze_batch = consistent_prefix(lake, positions)
-    if positions is None or bronze_batch is None or any(reach.bronze_batch != bronze_batch for reach in flows.values()):
+    if positions is None or bronze_batch is None or any(flow.bronze_batch != bronze_batch for flow in flows.values()):
         return None
     versions = {name: version_of(table.location) for name, table in lake.tables.items()}
     newest = find_snapshot(lake.conf.lake)
@@ -35,8 +34,8 @@ def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
     return taken
 
 
-def _closed_until(positions: Mapping[str, GoldPosition], flows: Mapping[str, Reach]) -> dict[str, datetime]:
+def _closed_until(positions: Mapping[str, GoldPosition], flows: Mapping[str, FlowPosition]) -> dict[str, datetime]:
     """Return the instants by stream, and by flow of flows.yml."""
     milliseconds = {stream: reached.closed_until_ms for stream, reached in positions.items()}
-    milliseconds |= {name: max(reach.until // 1000, 0) for name, reach in flows.items()}
+    milliseconds |= {name: max(flow.until // 1000, 0) for name, flow in flows.items()}
     return {name: datetime.fromtimestamp(number / 1000, UTC) for name, number in milliseconds.items()}

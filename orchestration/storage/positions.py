@@ -1,13 +1,18 @@
-"""How far the gold of a stream has come, as its checkpoint tells: without Spark, without reading a row."""
+"""Positions of gold, flows and alerts, from their checkpoints and files: without Spark, without reading a row."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from orchestration.storage.bindings import start_of
+from gold.slices import THE_BEGINNING
+from orchestration.storage.bindings import REPAIR, start_of
 from orchestration.storage.checkpoints import last_batch, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import max_in_log, table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
+from orchestration.storage.state_file import StateFile
 from orchestration.storage.tables import LakeStore
+
+FLOWS = "gold.flows"
+"""The job that writes the flows of flows.yml and the alerts of alerts.yml."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,39 @@ class GoldPosition:
     bronze_batch: int
     accounted_for: int
     retried: int = -1
+
+
+@dataclass(frozen=True)
+class FlowPosition:
+    """Readings before `until` (microseconds since 1970) are counted; with them all that counts of bronze up to `bronze_batch`.
+
+    `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it.
+    """
+
+    bronze_batch: int = -1
+    until: int = THE_BEGINNING
+    lateness_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class FlowStep:
+    """The step of a flow or an alert from `after` to `up_to`; None: no step is begun.
+
+    `carried`: the digest of what the step before left; empty for nothing. `began`: from where on it is what `plan` says, in microseconds
+    since 1970.
+    """
+
+    number: int = 0
+    after: FlowPosition = field(default_factory=FlowPosition)
+    up_to: FlowPosition | None = None
+    plan: str = ""
+    began: int = THE_BEGINNING
+    carried: str = ""
+
+
+def step_file(lake: LakeStore, name: str) -> StateFile[FlowStep]:
+    """Return the file of the flow or alert of that name; it is not there where the flow has not begun."""
+    return StateFile(lake.checkpoint(FLOWS) / name / "slice.json", FlowStep, REPAIR)
 
 
 def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:

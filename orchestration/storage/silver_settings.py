@@ -1,4 +1,4 @@
-"""The settings of silver's functions, from a conf and from what the lake remembers."""
+"""The settings of silver's functions, from a conf and what the lake remembers; apart from payload_formats, which `verify` reads too."""
 
 from functools import partial
 

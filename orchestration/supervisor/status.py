@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestration.conf.model import Conf
 from orchestration.location import Location
-from orchestration.storage import flow_positions
+from orchestration.storage import positions
 from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
@@ -42,7 +42,7 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     for flow, source, tables in flows(conf, lake.generation):
         if flow == LEDGER:
             batch, arrears = of_ledger(lake, now)
-        elif flow == flow_positions.FLOW:
+        elif flow == positions.FLOWS:
             batch, arrears = _of_flows(lake), Arrears()
         elif flow == EVENTS:
             batch, arrears = of_bronze(lake.table_path(EVENTS)), Arrears()
@@ -69,7 +69,7 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
     if conf.followers:
-        yield flow_positions.FLOW, None, conf.tables_of_followers
+        yield positions.FLOWS, None, conf.tables_of_followers
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
@@ -118,10 +118,10 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
 def _of_flows(lake: LakeStore) -> Batch:
     """The bronze batch that all flows and alerts have passed, and the instant before which all that they read is counted."""
     names = lake.conf.followers
-    started = [flow for name in names if (flow := flow_positions.position_file(lake, name).read())]
+    started = [flow for name in names if (flow := positions.step_file(lake, name).read())]
     if len(started) < len(names):
         return Batch()
-    at = max(flow_positions.position_file(lake, name).location.local.stat().st_mtime for name in names)
+    at = max(positions.step_file(lake, name).location.local.stat().st_mtime for name in names)
     watermark = from_micros(max(min(flow.after.until for flow in started), 0))
     return Batch(min(flow.after.bronze_batch for flow in started), datetime.fromtimestamp(at, UTC), watermark)
 
