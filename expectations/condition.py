@@ -295,4 +295,4 @@ RENDERERS: dict[str, Callable[[Terms, Any], Term]] = {
     **dict.fromkeys(("Cast", "TryCast"), _cast),
     "Case": _case,
 }
-"""By the node that sqlglot makes of it. Two names of one function are one node: `ceiling`, `ifnull` and `mod` are taken too."""
+"""Renderers by the node of sqlglot. Two names of one function are one node: `ceiling`, `ifnull` and `mod` are taken too."""

@@ -1,4 +1,4 @@
-"""What to write instead of what the language of conditions does not have."""
+"""Suggest what to write instead of syntax that conditions do not have."""
 
 from sqlglot import exp
 
@@ -54,7 +54,7 @@ FUNCTIONS = {
     **dict.fromkeys(("pmod", "fmod"), "write value % 10"),
     **dict.fromkeys(("sqrt", "exp", "ln", "log", "log10", "sin", "cos", "tan", "pi", "sign", "bround", "cbrt"), AT_ONCE),
 }
-"""By the name of a function, in lower case."""
+"""Suggestions by the name of a function, in lower case."""
 NODES: dict[tuple[type[exp.Expr], ...], tuple[str, str]] = {
     (exp.Query, exp.Subquery, exp.Exists): ("a subquery", ONE_ROW),
     (exp.Window, exp.AggFunc): ("more than one row", ONE_ROW),
@@ -74,6 +74,6 @@ NODES: dict[tuple[type[exp.Expr], ...], tuple[str, str]] = {
     (exp.Alias,): ("a name behind an expression", "put an operator, or and or or, between the two"),
     (exp.Star, exp.Placeholder, exp.Parameter): ("a placeholder", "name a column"),
 }
-"""By the node of the parser."""
+"""Descriptions and suggestions by the node of the parser."""
 OWN = ("regexp_matches", "substring", "coalesce", "nullif", "greatest", "least", "length", "date_part", "round", "floor", "trim", "lower")
 """Functions that conditions have, for who misspells one."""

@@ -17,7 +17,7 @@ LONGEST = 200_000
 
 
 class ConditionError(ValueError):
-    """What is wrong with a condition, where, and what to write instead; a sentence that follows the name of a setting."""
+    """A mistake of a condition, its position, and what to write instead; a sentence that follows the name of a setting."""
 
 
 class Term(NamedTuple):
@@ -102,7 +102,7 @@ class Terms:
 
 
 def position(text: str, start: int) -> str:
-    """Where an offset of the text is, as a person counts."""
+    """The position of an offset of the text, as a person counts."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return f" (line {line}, column {column})" if "\n" in text.strip() else f" (column {column})"
 

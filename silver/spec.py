@@ -149,7 +149,7 @@ class Policy(Setting):
 
 @plain_dataclass(frozen=True)
 class Origin:
-    """Where a text comes from; exactly one is set.
+    """The origin of a text; exactly one is set.
 
     `file_name` is a regular expression on the path below the landing folder; its first group is the text. `topic` is a level of the topic
     that a message came by, from 1.

@@ -38,7 +38,7 @@ from silver.aggregation import Aggregation
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run covers, and why: the tables of a layer (None: all), at the versions of a snapshot (None: the newest).
+    """The tables that a run covers, and why: those of a layer (None: all), at the versions of a snapshot (None: the newest).
 
     `last_runs`: by table and suite the last run; only rows that are new since then are evaluated. None: all rows are.
     """
@@ -65,7 +65,7 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
 
 
 def parameters(conf: Conf) -> dict[str, Any]:
-    """What a $PARAMETER in a suite may name."""
+    """Values that a suite may name as $PARAMETER."""
     policy = conf.policy
     return {
         "lateness_seconds": policy.lateness_seconds,
@@ -79,9 +79,10 @@ def parameters(conf: Conf) -> dict[str, Any]:
 
 
 def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
-    """What suites may name, with its columns: declared tables, of gold those of each group, without vectors where it declares none.
+    """Tables that suites may name, with their columns: declared tables, in gold those of each group, without vectors if it declares
+    none.
 
-    Of flows the table of each kind, which holds those of all flows.
+    For flows the table of each kind, which holds those of all flows.
     """
     of_gold = {
         f"gold.{name}_{kind}": schema.remove(0)
@@ -114,7 +115,8 @@ class _Checks:
     proven: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def prove(self, suite: Suite, names: Sequence[str]) -> None:
-        """What holds for the rows of several groups together holds for each: with 300 groups one query takes the place of 300."""
+        """Find expectations that hold for the rows of several groups together, and so for each group. With 300 groups one query takes
+        the place of 300."""
         suite = _without_measures(suite)
         if len(names) < 2 or suite.together_with or not suite.expectations:
             return

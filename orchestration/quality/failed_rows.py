@@ -152,8 +152,8 @@ def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[int, int] | None:
-    batch, place = row.get("bronze_batch"), row.get("bronze_row")
-    return None if batch is None or place is None else (batch, place)
+    batch, position = row.get("bronze_batch"), row.get("bronze_row")
+    return None if batch is None or position is None else (batch, position)
 
 
 def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, int]]:
@@ -167,7 +167,7 @@ def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping
     store.register("asked", pa.Table.from_pylist(asked, WINDOWS))
     readings = " union all by name ".join(f'(from "{table.view}")' for table in existing)
     rows = store.execute(NEWEST.format(readings=f"({readings})")).fetchall()
-    return {n: (batch, place) for n, (batch, place) in rows}
+    return {n: (batch, row) for n, (batch, row) in rows}
 
 
 def _payloads(store: duckdb.DuckDBPyConnection, bronze: Location, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Event]:

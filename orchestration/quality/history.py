@@ -57,7 +57,7 @@ POINTS = """
 
 @dataclass(frozen=True)
 class LastRun:
-    """What a suite found in its last run on a table, and at which Delta version."""
+    """Results of the last run of a suite on a table, and the Delta version it read."""
 
     table_id: str
     version: int
@@ -66,7 +66,7 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Point:
-    """What one run found about one expectation; see Outcome."""
+    """Result of one run for one expectation; see Outcome."""
 
     run_id: str
     run_at: datetime

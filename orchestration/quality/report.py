@@ -34,9 +34,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Item:
-    """One expectation on the page; `place` is its anchor."""
+    """One expectation on the page; `anchor` is its link target."""
 
-    place: str
+    anchor: str
     table: str
     result: Result
     rows: Sequence[FailedRow]
@@ -84,11 +84,11 @@ def rendered(run: Run, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -
     )
 
 
-def _items(place: str, table: TableResult, rows: FailedRows, trends: Trends) -> Iterator[Item]:
+def _items(anchor: str, table: TableResult, rows: FailedRows, trends: Trends) -> Iterator[Item]:
     for n, result in enumerate(table.results, start=1):
         key = identity(table.table, result)
         failed = rows.get(key) or [FailedRow(sample, None) for sample in result.outcome.samples]
-        yield Item(f"{place}e{n}", table.table, result, failed, trends.get(key, ()))
+        yield Item(f"{anchor}e{n}", table.table, result, failed, trends.get(key, ()))
 
 
 def bars(points: Sequence[Point]) -> list[Bar]:

@@ -43,7 +43,7 @@ class PinnedTable:
 
     @property
     def of_all(self) -> "PinnedTable":
-        """Of a group the rows of all groups in its table."""
+        """The table of a group with the rows of all groups."""
         return replace(self, name=f"gold.{self.table_id}", group=None)
 
     @property
@@ -74,7 +74,7 @@ def pin_table(
 
 
 def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
-    """Of a group it is one of a view of all groups, which is made once."""
+    """Create the view of a table. For a group it reads a view of all groups, which is made once."""
     if table.group is not None:
         rows = f"select * exclude (device_group) from \"{table.of_all.view}\" where device_group = '{table.group.name}'"
         try:

@@ -66,7 +66,7 @@ class _Checking:
     parameters: Mapping[str, Any]
 
     def findings(self, read: Suite) -> list[Finding]:
-        """What is wrong with a suite that is well formed."""
+        """Mistakes of a suite that is well formed."""
         if wrong := list(self._unknown_tables(read)):
             return wrong
         names = [name for name in self.schemas if read.applies_to(name)]
@@ -79,10 +79,10 @@ class _Checking:
         return wrong or [finding for table in of_kind for finding in self._impossible(read, table)]
 
     def _unknown_tables(self, read: Suite) -> Iterator[Finding]:
-        known = [*self.schemas, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
+        names = [*self.schemas, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
         otherwise = "choose one of those that the groups of conf make, or of bronze and silver"
         if not any(map(read.applies_to, self.schemas)):
-            yield Finding(("table",), f"table is {quoted(read.table)}, which no table is called; {hint(read.table, known, otherwise)}")
+            yield Finding(("table",), f"table is {quoted(read.table)}, which no table is called; {hint(read.table, names, otherwise)}")
         for n, name in enumerate(read.together_with):
             if name not in self.schemas:
                 text = f"together_with names {quoted(name)}, which no table is called; {hint(name, self.schemas, otherwise)}"
@@ -103,7 +103,7 @@ class _Checking:
         return names, wrong
 
     def _problem(self, sound: Suite, key: str, column: tuple[str, str], names: Sequence[str], views: Sequence[str]) -> str | None:
-        """What is wrong with a column that is computed behind those of `sound`."""
+        """The mistake of a column that is computed behind those of `sound`."""
         name, text = column
         if name in names:
             return "has the name of another column; choose another"
@@ -162,8 +162,7 @@ class _Checking:
         if isinstance(value, dict) and (name := value.get("$PARAMETER")) is not None:
             if name in self.parameters:
                 return self.parameters[name], []
-            known = ", ".join(self.parameters)
-            remedy = hint(str(name), self.parameters, f"known here: {known}")
+            remedy = hint(str(name), self.parameters, f"known here: {', '.join(self.parameters)}")
             return None, [Finding(path, f"{where(path)} names {quoted(name)}, which is no $PARAMETER; {remedy}")]
         if not isinstance(value, dict | list):
             return value, []
