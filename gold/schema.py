@@ -130,16 +130,6 @@ FLOW_KINDS = {
     "measures": (MEASURES, ("device_id", "window_start")),
 }
 """The tables of flows.yml by name: their columns, and those by which a reader finds rows."""
-TABLE_OF_FLOW = {
-    "sessions": "sessions",
-    "join": "pairs",
-    "states": "states",
-    "silence": "states",
-    "distance": "measures",
-    "duty_cycle": "measures",
-    "counter": "measures",
-}
-"""The table of FLOW_KINDS that each kind of flow writes, by its key in flows.yml."""
 SAMPLES = declared(
     ("entity", pa.string(), "a device, a group or a source"),
     ("at", INSTANT, "event time of a reading, end of a window or an interval, UTC"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from gold.flow_kinds import TABLE_OF_FLOW
 from orchestration.location import Location
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ def place_of(folder: Path, load: Callable[[], Mapping[str, GroupWindows]] = dict
 
 
 def _table_of(flow: Mapping[str, Any]) -> str:
-    from gold.schema import TABLE_OF_FLOW  # takes a while
-
     return TABLE_OF_FLOW[(flow.keys() & TABLE_OF_FLOW.keys()).pop()]
 
 

@@ -54,7 +54,7 @@ class Told:
 
 
 def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
-    """ViewRequest, and send for STEP_SECONDS at most; None where there is nothing to send.
+    """Judge what is new, and send for STEP_SECONDS at most; None where there is nothing to send.
 
     Every AT_ONCE messages are noted; where the channel remembers more to send than that, what is noted is left out at the next look.
     """
