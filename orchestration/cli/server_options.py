@@ -80,9 +80,9 @@ def _warnings(config: "ServerConfig") -> Iterator[str]:
 
 
 def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> "ServerConfig":
+    from orchestration.engine.java import heap_of
     from orchestration.serving.bi.messages import Service
     from orchestration.serving.bi.password import load_token
-    from orchestration.engine.java import heap_of
     from orchestration.serving.bi.server import ServerConfig
     from orchestration.serving.bi.snapshots import SnapshotChoice
 
