@@ -54,8 +54,9 @@ class Group(Setting):
         default=None, examples=[{"entity": "device", "max_fill_seconds": 1800}]
     )
     """The features of one entity at one window. Absent: no vectors."""
-    idle_close_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[900])
-    """Close the last windows when nothing new came for this long. Absent: they wait for newer readings."""
+    idle_close_seconds: OrAbsent[Seconds] = Field(default=None, examples=[900])
+    """Close the last windows when nothing new came for this long; 0: at the end of each step, which suits files of a past that is over.
+    Absent: they wait for newer readings."""
     label: OrAbsent[Text] = Field(default=None, examples=["Kitchen"])
     """For people."""
     devices: Unique[Text] = Field(default=(), examples=[["oven-*", "hall-2/*"]])

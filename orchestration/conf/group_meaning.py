@@ -75,7 +75,7 @@ def _check_streams(groups: Mapping[str, Group]) -> Iterator[Finding]:
     for name, group in groups.items():
         stream = group.stream or name
         other = first.setdefault(stream, name)
-        own, others = (group.idle_close_seconds or "not set" for group in (group, groups[other]))
+        own, others = ("not set" if group.idle_close_seconds is None else group.idle_close_seconds for group in (group, groups[other]))
         if own != others:
             problem = f"is {own}, but {others} for {other}, which shares the stream {stream}; make them equal"
             yield Finding.of(("groups", name, "idle_close_seconds"), problem)
