@@ -116,7 +116,7 @@ def _column(terms: Terms, node: Any) -> Term:
     name = next((name for name in (written, *terms.columns) if name in terms.columns and name.lower() == written.lower()), None)
     if name is None:
         remedy = meant(written, terms.columns) or f"there are {', '.join(terms.columns)}"
-        raise terms.error(node, f"asks for '{written}', which is not there", remedy)
+        raise terms.error(node, f"uses '{written}', which is not a column", remedy)
     terms.names.append(name)
     kind, sql = terms.columns[name], '"' + name.replace('"', '""') + '"'
     # DuckDB has instants with a zone and without, and compares the two by the session's zone.
@@ -226,7 +226,7 @@ def _date_part(terms: Terms, node: Any) -> Term:
     else:
         raise terms.refusal(node)
     if name not in PARTS:
-        raise terms.error(node, f"asks for the part '{name}' of a date", meant(name, PARTS) or f"there are {', '.join(PARTS)}")
+        raise terms.error(node, f"uses the part '{name}' of a date", meant(name, PARTS) or f"there are {', '.join(PARTS)}")
     return Term(node, NUMBER, f"date_part('{name}', {terms.sql(instant, TIMESTAMP)})::double")
 
 

@@ -58,9 +58,9 @@ FUNCTIONS = {
 NODES: dict[tuple[type[exp.Expr], ...], tuple[str, str]] = {
     (exp.Query, exp.Subquery, exp.Exists): ("a subquery", ONE_ROW),
     (exp.Window, exp.AggFunc): ("more than one row", ONE_ROW),
-    (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime): ("the time of now", STEADY),
+    (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime): ("the current time", STEADY),
     (exp.Lambda, exp.JSONExtract): ("a lambda or a path", IN_LIST),
-    (exp.DPipe, exp.Concat): ("texts put together", APART),
+    (exp.DPipe, exp.Concat): ("joined texts", APART),
     (exp.Interval,): ("an interval", f"{IN_SECONDS}, and compare numbers"),
     (exp.If,): ("if", CASES),
     (exp.ILike,): ("ilike", "write lower(unit) like 'part%'"),
@@ -69,9 +69,9 @@ NODES: dict[tuple[type[exp.Expr], ...], tuple[str, str]] = {
     (exp.NullSafeEQ, exp.NullSafeNEQ): ("a comparison of nulls", "write a = b or (a is null and b is null)"),
     (exp.IntDiv,): ("a division of whole numbers", "write floor(a / b)"),
     (exp.Pow,): ("a power", "write value * value"),
-    (exp.Binary, exp.BitwiseNot): ("this operator", SEE),
+    (exp.Binary, exp.BitwiseNot): ("an operator", SEE),
     (exp.Array, exp.Struct, exp.Tuple): ("a list of its own", "write metric in ('a', 'b')"),
-    (exp.Alias,): ("a name behind an expression", "put an operator, or and or or, between the two"),
+    (exp.Alias,): ("a name after an expression", "put an operator, or and or or, between the two"),
     (exp.Star, exp.Placeholder, exp.Parameter): ("a placeholder", "name a column"),
 }
 """Descriptions and suggestions by the node of the parser."""

@@ -97,7 +97,7 @@ class Terms:
             return self.error(node, f"calls '{name}', which conditions do not have", FUNCTIONS[name])
         for kinds, (noun, remedy) in NODES.items():
             if isinstance(node, kinds):
-                return self.error(node, f"asks for {noun}, which conditions do not have", remedy)
+                return self.error(node, f"uses {noun}, which conditions do not have", remedy)
         return self.error(node, f"calls '{name or text_of(node)}', which conditions do not have", meant(name, OWN) or SEE)
 
 

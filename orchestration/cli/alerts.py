@@ -84,7 +84,7 @@ def ack(obj: dict[str, Any], id: str, note: str) -> None:
     conf, now = _conf(obj), datetime.now(UTC)
     rows = [row for row in _firing(conf, now) if row["alert_id"].startswith(id)]
     if len(rows) != 1:
-        raise click.UsageError(f"{len(rows) or 'no'} alerts that fire have an id that begins with {id!r}; `tidemark alerts` shows them")
+        raise click.UsageError(f"{len(rows) or 'no'} firing alerts have an id that begins with {id!r}; `tidemark alerts` lists the ids")
     ACKNOWLEDGEMENTS.append(conf.lake, [Acknowledgement(rows[0]["alert_id"], getpass.getuser(), now, note)])
     click.echo(f"{rows[0]['alert']} of {rows[0]['entity']} is acknowledged", err=True)
 
@@ -146,7 +146,7 @@ def unsilence(obj: dict[str, Any], id: str) -> None:
     conf, now = _conf(obj), datetime.now(UTC)
     noted = {silence.silence_id: silence for silence in silences(conf.lake) if silence.ends_at > now}.get(id)
     if noted is None:
-        raise click.UsageError(f"no silence {id!r} holds; `tidemark alerts silences` shows them")
+        raise click.UsageError(f"no active silence has the id {id!r}; `tidemark alerts silences` lists the ids")
     SILENCES.append(conf.lake, [replace(noted, ends_at=now, author=getpass.getuser(), noted_at=now)])
     click.echo(f"silence {id} is over", err=True)
 

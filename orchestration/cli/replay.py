@@ -42,7 +42,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None, yes:
     os.nice(NICE)  # before the JVM is there, which inherits it
     lake = Lake.open(obj["conf"])
     if group is not None and group not in lake.conf.groups:
-        raise click.BadParameter(f"'{group}' is not a group; they are {', '.join(lake.conf.groups)}", param_hint="--group")
+        raise click.BadParameter(f"'{group}' is not a group; the groups are {', '.join(lake.conf.groups)}", param_hint="--group")
     if group is not None and since is not None:
         raise click.UsageError("give --since or --group, not both: the gold of a group is always built from all of silver")
     wanted = plan(lake, group, since.date() if since else None)

@@ -78,7 +78,7 @@ def read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfError(f"{file} cannot be read: {error}") from error
+        raise ConfError(f"{file} cannot be read ({error}); check the path, and that the file is text in UTF-8") from error
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     conf = load(obj["conf"])
     for name in groups:
         if name not in conf.groups:
-            raise click.BadParameter(f"'{name}' is not a group; they are {', '.join(conf.groups)}", param_hint="--group")
+            raise click.BadParameter(f"'{name}' is not a group; the groups are {', '.join(conf.groups)}", param_hint="--group")
     report = _report(conf, groups, since.date() if since else None, snapshot)
     _show(report, format)
     return 0 if report.is_clean else 1

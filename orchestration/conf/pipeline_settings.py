@@ -47,7 +47,7 @@ def heap_bytes(memory: str) -> int:
 
 def _result_file(folder: Path, text: str) -> Path:
     if Path(text).suffix not in RESULTS:
-        raise ValueError(f"is {quoted(text)}, whose rows may have any form; end its name with {', '.join(RESULTS)}")
+        raise ValueError(f"is {quoted(text)}, whose name does not say the file format; end it with {' or '.join(RESULTS)}")
     return absolute(folder, text)
 
 

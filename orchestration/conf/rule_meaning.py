@@ -33,5 +33,5 @@ def _absent_attribute(asked: Condition, sources: Mapping[str, SourceSettings]) -
     name, attribute = next(((name, attribute) for name, attribute in pairs if attribute not in sources[name].attributes), ("", ""))
     if not name:
         return None
-    problem = f"asks for attributes['{attribute}'], which source {name} does not have: all of its measurements would be quarantined"
+    problem = f"uses attributes['{attribute}'], which source {name} does not have: all of its measurements would be quarantined"
     return f"{problem}; begin it with: source <> '{name}' or ..., or declare the attribute of the source"

@@ -70,7 +70,7 @@ def _endpoint(folder: Path, text: str) -> str:
 
 def _url(folder: Path, text: str) -> str:
     if not re.match(r"https?://[^/]|\$", _endpoint(folder, text)):
-        raise ValueError("is no address that begins with https:// or http://; write one")
+        raise ValueError("is not an address that begins with https:// or http://; write one")
     return text
 
 

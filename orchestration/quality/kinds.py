@@ -49,7 +49,7 @@ def kind_refused(kind: str) -> str | None:
     usable = [*KINDS, *accepted()]
     if kind in usable:
         return None
-    return f"which no expectation is called; {hint(kind, usable, 'choose one of the gallery of Great Expectations')}"
+    return f"which is not an expectation; {hint(kind, usable, 'choose one of the gallery of Great Expectations')}"
 
 
 @cache

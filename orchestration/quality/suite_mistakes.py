@@ -115,7 +115,7 @@ class _Checking:
             return str(error)
         except duckdb.Error as error:
             if unknown := UNKNOWN_COLUMN.search(str(error)):
-                return f"asks for {quoted(unknown[1])}, which is not there; {_hint(unknown[1], names)}"
+                return f"uses {quoted(unknown[1])}, which is not a column; {_hint(unknown[1], names)}"
             return f"cannot be computed ({str(error).splitlines()[0]}); write it as DuckDB has it"
         return None
 

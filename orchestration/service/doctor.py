@@ -113,7 +113,7 @@ def _of_lake(conf: Conf, parts: Parts) -> Iterator[Finding]:
     if not conf.lake.exists():
         yield Finding("lake", "good", f"{conf.lake} is made by the first run")
         return
-    holder = f"written by {holder_of(conf.lake) or 'another process'}" if is_held(conf.lake) else "nobody writes it"
+    holder = f"written by {holder_of(conf.lake) or 'another process'}" if is_held(conf.lake) else "no process writes the lake"
     yield Finding("lease", "good", holder)
     store = LakeStore(conf)
     try:

@@ -41,7 +41,7 @@ class Service:
         self.conf = load(folder)
         names_of_parts = [part.name for part in parts_of(self.conf)]
         if odd := sorted({*names} - {*names_of_parts}):
-            raise ConfError(f"{odd[0]} is no part that the conf asks for; they are {', '.join(names_of_parts)}")
+            raise ConfError(f"there is no part {odd[0]}; the parts of this conf are {', '.join(names_of_parts)}")
         self.stop = threading.Event()
         self._processes: dict[str, Process] = {}
         self._jobs, self._jobs_from = Jobs(self.conf, self._write), 0.0

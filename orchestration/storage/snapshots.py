@@ -83,7 +83,7 @@ def _absent(lake: Location, snapshot_id: int | None, at: datetime | None) -> str
     snapshots = all_snapshots(lake)
     wanted = f"snapshot {snapshot_id}" if at is None else f"snapshot at {at} or before"
     if not snapshots:
-        return f"there is no {wanted}; there is none yet."
+        return f"there is no {wanted}; the lake has none yet."
     first, last = snapshots[0], snapshots[-1]
     span = f"{first.snapshot_id} to {last.snapshot_id}, from {first.at} on"
     if last.snapshot_id >= len(snapshots) and (snapshot_id is None or 0 <= snapshot_id < last.snapshot_id):
@@ -91,4 +91,4 @@ def _absent(lake: Location, snapshot_id: int | None, at: datetime | None) -> str
             f"{wanted if at is None else f'what was the snapshot at {at}'} has expired; those that can be asked are {span}.\n"
             "  How long they are kept is maintenance.retain_seconds in pipeline.yml."
         )
-    return f"there is no {wanted}; they are {span}."
+    return f"there is no {wanted}; the lake has {span}."

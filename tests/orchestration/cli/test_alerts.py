@@ -103,7 +103,7 @@ def test_who_has_seen_it_is_named_by_the_beginning_of_its_id(
     assert [row["acknowledged_by"] for row in asked(capsys, folder)] == ["kim", None]
     for id, count in (("episode", "2"), ("episode-fridge", "no")):
         code, said = told(capsys, folder, "ack", id)
-        assert (code, f"{count} alerts that fire have an id that begins with '{id}'" in said) == (2, True)
+        assert (code, f"{count} firing alerts have an id that begins with '{id}'" in said) == (2, True)
 
 
 def test_a_silence_is_shown_until_it_is_ended(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,4 +39,4 @@ def test_a_reset_is_kept_until_somebody_sends(folder: str, capsys: pytest.Captur
     assert exit_code(["--conf", folder, "sinks", "reset", "w"]) == 0
     assert (requested_reset(lake, "w") is not None, requested_reset(lake, "e")) == (True, None)
     assert exit_code(["--conf", folder, "sinks", "reset", "v"]) == 2
-    assert "there is no sink v; the sinks are w, e" in capsys.readouterr().err
+    assert "there is no sink v; pipeline.yml declares w, e" in capsys.readouterr().err

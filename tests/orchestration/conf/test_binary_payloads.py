@@ -97,7 +97,7 @@ def test_what_can_be_read_is_no_mistake(source: str, folder: Path) -> None:
         (f"format: avro, registry: {{url: 'http://me:canary@r'}}, {LONG}", "plant.registry.url holds a password in plain text; write"),
         (
             f"format: avro, registry: {{url: 'registry:8081'}}, {LONG}",
-            "plant.registry.url is no address that begins with https:// or http://; write one",
+            "plant.registry.url is not an address that begins with https:// or http://; write one",
         ),
         (
             f"format: avro, registry: {{url: 'http://r', password: canary}}, {LONG}",

@@ -33,7 +33,7 @@ def mistake(folder: Path, flow: str) -> str:
         ),
         (
             "join: {left: power, right: power, until_seconds: 3, left_when: valu > 3}",
-            "asks for 'valu', which is not there (column 1); did you mean 'value'?",
+            "uses 'valu', which is not a column (column 1); did you mean 'value'?",
         ),
         (
             "states: {metric: power, initial: idle, transitions: [{from: ilde, to: on, when: value > 1}]}",

@@ -13,15 +13,15 @@ from silver.schema import READINGS
 
 RULE = "metric <> 'door_open' or value in (0, 1)"
 REFUSED = {
-    "valu >= 0": "asks for 'valu', which is not there (column 1); did you mean 'value'?",
-    "'a' in grups": "asks for 'grups', which is not there (column 8); did you mean 'groups'?",
-    "data.value > 0": "asks for 'data.value', which is not there (column 1); there are device_id, ",
+    "valu >= 0": "uses 'valu', which is not a column (column 1); did you mean 'value'?",
+    "'a' in grups": "uses 'grups', which is not a column (column 8); did you mean 'groups'?",
+    "data.value > 0": "uses 'data.value', which is not a column (column 1); there are device_id, ",
     "value": "is neither true nor false, but a number; compare it, for example value >= 0",
     "upper(zone)": "is neither true nor false, but a text; ",
     "value >": "cannot be read (column 7): something is missing there, or does not belong there; ",
     "value > 0;": "contains a comment or a semicolon (column 10); ",
     "zone > 3": "compares text (zone) with number (3) (column 1); write try_cast(zone as double)",
-    "avg(value) > 3": "asks for more than one row, which conditions do not have (column 1); ",
+    "avg(value) > 3": "uses more than one row, which conditions do not have (column 1); ",
 }
 TAKEN = (
     *("VALUE > 1 and metric in ('a', 'b')", "event_time >= timestamp '2020-01-01 00:00:00'", "true", "'kitchen' in groups"),
@@ -61,7 +61,7 @@ def test_rules_may_ask_for_each_column_of_a_reading_by_its_type() -> None:
 def test_a_rule_that_asks_for_what_a_source_does_not_have_is_a_warning(predicate: str, is_warned: bool, folder: Path) -> None:
     (folder / "rules.yml").write_text(f'rules:\n  good: {{holds: "{predicate}"}}\n')
     expected = (
-        "rules.yml:2: warning: good.holds asks for attributes['quality'], which source plant does not have: all of its measurements would"
+        "rules.yml:2: warning: good.holds uses attributes['quality'], which source plant does not have: all of its measurements would"
         " be quarantined; begin it with: source <> 'plant' or ..., or declare the attribute of the source"
     )
     assert [warning.partition("/")[2] or warning for warning in load(folder).warnings if "quality" in warning] == [expected] * is_warned

@@ -43,7 +43,7 @@ CASES = [
     ),
     pytest.param(
         "{x: {table: silver.readings, webhook: {url: 'ftp://h/x'}}}",
-        "x.webhook.url is no address that begins with https:// or http://; write one",
+        "x.webhook.url is not an address that begins with https:// or http://; write one",
     ),
     pytest.param(
         "{x: {table: silver.readings, postgres: {dsn: '${PG}', table: b}}}",

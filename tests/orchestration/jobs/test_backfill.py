@@ -189,7 +189,7 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, running: Broker, to
         assert backfill(conf) == 3
     assert "writes the lake at" in capsys.readouterr().err
     assert exit_code(["--conf", str(conf), "backfill", "flet", "--from", "earliest"]) == 2
-    assert "flet is no source of Kafka, and only these can be read again; they are fleet." in capsys.readouterr().err
+    assert "flet is not a Kafka source; a backfill reads only Kafka sources, and the conf has fleet." in capsys.readouterr().err
     (conf / "sources.yml").write_text((conf / "sources.yml").read_text().replace("format: json", "format: json, paused: true"))
     assert backfill(conf) == 2
     assert "source fleet is paused, so bronze reads nothing of it" in capsys.readouterr().err

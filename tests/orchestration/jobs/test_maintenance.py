@@ -116,7 +116,7 @@ def test_the_newest_snapshot_never_expires_and_an_expired_one_is_refused_by_name
     with pytest.raises(TidemarkError, match=r"^what was the snapshot at .* has expired; those that can be asked are 5 to 5"):
         snapshots.find_snapshot(made.lake, at=NOW - timedelta(days=3))
     assert snapshots.find_snapshot(made.lake, at=NOW) == newest
-    with pytest.raises(TidemarkError, match=r"^there is no snapshot 6; they are 5 to 5"):
+    with pytest.raises(TidemarkError, match=r"^there is no snapshot 6; the lake has 5 to 5"):
         snapshots.find_snapshot(made.lake, 6)
 
 

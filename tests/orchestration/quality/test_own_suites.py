@@ -80,7 +80,7 @@ def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) ->
         (
             "then value",
             "then valu",
-            "4: columns.temperature asks for 'valu', which is not there (column 39); did you mean 'value'?",
+            "4: columns.temperature uses 'valu', which is not a column (column 39); did you mean 'value'?",
         ),
         (
             "then value",
@@ -95,13 +95,13 @@ def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) ->
         (
             "columns:",
             "columns_in_sql: {mean: avg(valu) over ()}\ncolumns:",
-            "3: columns_in_sql.mean asks for 'valu', which is not there; did you mean 'value'?",
+            "3: columns_in_sql.mean uses 'valu', which is not a column; did you mean 'value'?",
         ),
         ("  temperature:", "  unit: unit\n  temperature:", "4: columns.unit has the name of another column; choose another"),
         (
             "values_to_be_bet",
             "value_to_be_bet",
-            f"6: expectations.1.type is 'expect_column_value_to_be_between', which no expectation is called; did you mean '{BETWEEN}'?",
+            f"6: expectations.1.type is 'expect_column_value_to_be_between', which is not an expectation; did you mean '{BETWEEN}'?",
         ),
         (
             BETWEEN,

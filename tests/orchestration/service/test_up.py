@@ -138,7 +138,7 @@ def test_on_a_full_disk_a_part_that_ended_waits_and_status_says_so(disk: Disk, u
 def test_an_unknown_part_and_a_down_without_an_up_are_told(conf: Path) -> None:
     unknown, down = tidemark(conf, "up", "colector"), tidemark(conf, "down")
     assert (unknown.returncode, down.returncode) == (2, 1)
-    assert "colector is no part that the conf asks for; they are streams, collector" in unknown.stderr
+    assert "there is no part colector; the parts of this conf are streams, collector" in unknown.stderr
     assert "no `tidemark up` runs the lake" in down.stderr
 
 

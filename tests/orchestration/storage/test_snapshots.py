@@ -37,7 +37,7 @@ def test_a_query_sees_one_cut_by_number_by_time_or_the_newest_and_the_newest_rev
     assert tuple(lake.sql(COUNTS, snapshot=0).collect()[0]) == first
     assert tuple(lake.sql(COUNTS, at=between).collect()[0]) == first
     assert tuple(lake.sql(COUNTS, at=datetime.now(UTC)).collect()[0]) == second
-    with pytest.raises(TidemarkError, match="there is no snapshot 7; they are 0 to 1, from"):
+    with pytest.raises(TidemarkError, match="there is no snapshot 7; the lake has 0 to 1, from"):
         lake.sql(COUNTS, snapshot=7)
     with pytest.raises(TidemarkError, match="there is no snapshot at 2000-01-01 00:00:00"):
         lake.sql(COUNTS, at=datetime(2000, 1, 1, tzinfo=UTC))

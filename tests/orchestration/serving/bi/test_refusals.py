@@ -67,7 +67,7 @@ def test_a_port_that_somebody_has_is_reported_at_once(command: str, conf: str, p
 @pytest.mark.spark
 def test_a_snapshot_that_is_not_there_is_told(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", conf, "thrift-server", "--port", free(), "--snapshot", "7"]) == 2
-    assert last_line(capsys) == "tidemark: there is no snapshot 7; there is none yet."
+    assert last_line(capsys) == "tidemark: there is no snapshot 7; the lake has none yet."
 
 
 def test_a_token_that_others_can_read_is_refused(conf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
