@@ -1,10 +1,10 @@
-"""Aggregates: which windows a reading belongs to, and one row per closed window of one metric of one device.
+"""Assign readings to windows, and aggregate each window: one row per device group, device, metric and window. Instants are UTC.
 
-Pure: the same functions run in the stream, in a replay and in a batch job. Every metric has its own step, so the window is a column and not
-an operator.
+With step 600 a reading of 00:07 is in the window 00:00-00:10. Every metric has its own step, so the end of the window is a computed column
+(`window_end`), and Spark's `window` function is not used.
 
-In a stream in append mode a window is emitted once, when its end is a lateness behind the newest reading;
-a reading that comes later is not counted (it is late for its group). In a batch job every window is there, open ones too.
+Pure: stream, replay and batch job call the same functions. A stream emits a window once, when the watermark has passed its end; a reading
+that comes later is not counted here (it is late for its group). A batch job returns every window, open ones too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,20 +18,20 @@ from gold.values import ALWAYS, by_metric, measures, value
 from silver.spec import Metric
 
 WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
-"""Marks a column as event time, as `withWatermark` and `window` do; Spark then closes groups by it."""
+"""The metadata key that marks a column as event time, as `withWatermark` and `window` do. Spark then closes windows by this column."""
 COUNTED = ("device_id", "metric", "event_time", "value", "groups")
 """The columns of a reading that windows need."""
 
 
 def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
-    """Readings that count for at least one of the groups, with all their columns."""
+    """Return the readings that count for at least one of the groups, with all their columns."""
     if len(groups) == 1:  # compiled by Spark, which a function of an element is not
         return readings.where(F.array_contains("groups", groups[0].name) & F.col("metric").isin(*groups[0].metrics))
     return readings.where(F.expr(f"exists(groups, name -> {_counts_for(groups)})"))
 
 
 def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
-    """Instants to rows with the columns COUNTED, without device and value: they move the watermark and count nowhere.
+    """Turn instants into ticks: rows with the columns COUNTED but no device and value. They move the watermark and count nowhere.
 
     They carry a metric and groups, because Spark pushes what it knows of readings (such as "the metric is not null")
     below the watermark, and would keep ticks without them from ever reaching it.
@@ -46,7 +46,7 @@ def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
 
 
 def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
-    """One row per reading, group and window, with all columns of readings.
+    """Return one row per reading, group and window, with all columns of readings.
 
     In a stream there is one watermark: the largest lateness of the groups.
     The watermark follows the event time of readings, and a window closes once its *end* is behind it, whatever its step:
@@ -66,12 +66,12 @@ def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str,
 
 
 def aggregates(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
-    """Windows of all the groups, which share one watermark; `device_group` tells them apart."""
+    """Aggregate the windows of all groups, which share one watermark; the column `device_group` tells them apart."""
     return by_window(windowed(readings, groups, metrics), groups, metrics)
 
 
 def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
-    """Aggregates of rows that know their group and window."""
+    """Aggregate rows that already have `device_group` and `window_end`."""
     used = {name: metrics[name] for group in groups for name in group.metrics}
     windows = rows.groupBy("device_group", "device_id", "metric", "window_end")
     return windows.agg(*measures(used)).select(
@@ -86,12 +86,12 @@ def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Me
 
 
 def window_start(metrics: Mapping[str, Metric]) -> Column:
-    """First instant of the window that ends at `window_end`."""
+    """Return the first instant of the window that ends at `window_end`."""
     return F.timestamp_seconds(F.unix_seconds("window_end") - by_metric({name: m.step_seconds for name, m in metrics.items()}))
 
 
 def _end_seconds(metrics: Mapping[str, Metric]) -> Column:
-    """Ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
+    """Return the ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
     slide = by_metric({name: m.every_seconds for name, m in metrics.items()})
     seconds = F.unix_seconds("event_time")
     first_end = seconds - F.pmod(seconds, slide) + slide
@@ -102,7 +102,10 @@ def _end_seconds(metrics: Mapping[str, Metric]) -> Column:
 
 
 def _counts_for(groups: Sequence[Group]) -> str:
-    """SQL: whether the group `name` is one of the groups, and has the metric. As text: a column of 10,000 names takes 5 s to build."""
+    """Return SQL that says whether the group `name` is one of the groups and has the metric.
+
+    As text, because a Column of 10,000 names takes 5 s to build.
+    """
     return " or ".join(f"name in ({_listed(names)}) and metric in ({_listed(metrics)})" for metrics, names in by_metrics(groups).items())
 
 
@@ -111,7 +114,10 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def by_metrics(groups: Sequence[Group]) -> dict[tuple[str, ...], list[str]]:
-    """Names of groups by their lists of metrics, of which thousands share few: asked group by group, 300 take seven times as long as 3."""
+    """Collect the names of groups that have the same metrics.
+
+    Thousands of groups share few lists of metrics, and a test of 300 lists takes seven times as long as one of 3.
+    """
     names: dict[tuple[str, ...], list[str]] = {}
     for group in groups:
         names.setdefault(group.metrics, []).append(group.name)

@@ -117,7 +117,9 @@ class Metric(Setting):
             yield Problem(("quantile",), "is missing, and says which quantile to take; write for example 0.95")
         for key, aggregation in (("quantile", Aggregation.QUANTILE), ("counter", Aggregation.COUNTER_INCREASE)):
             if getattr(self, key) is not None and self.aggregation is not aggregation:
-                text = f"is only for the aggregation {aggregation}, but the metric has {self.aggregation}; remove it, or choose {aggregation}"
+                text = (
+                    f"is only for the aggregation {aggregation}, but the metric has {self.aggregation}; remove it, or choose {aggregation}"
+                )
                 yield Problem((key,), text)
         if self.conversions and not self.unit:
             yield Problem(("conversions",), "has no unit to convert to; add `unit` to the metric")

@@ -32,29 +32,36 @@ class BoundType(click.ParamType):  # type: ignore[type-arg]
         try:
             return msgspec.json.decode(value, type=OFFSETS)
         except msgspec.DecodeError:
-            self.fail(f"{value!r} is no place in a topic; {HINT}", param, ctx)
+            self.fail(f"{value!r} is not a position in a topic; {HINT}", param, ctx)
 
 
 @click.command()
 @click.argument("source")
 @click.option("--from", "begin", type=BoundType(), required=True, help="The first message: earliest, an instant, or offsets as JSON.")
-@click.option("--to", "end", type=BoundType(), default="latest", show_default=True, help="The one behind the last, in the same words.")
+@click.option(
+    "--to",
+    "end",
+    type=BoundType(),
+    default="latest",
+    show_default=True,
+    help="The end, which is not read: an instant, offsets as JSON, or latest.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], source: str, begin: "Bound", end: "Bound", dry_run: bool, format: str) -> None:  # noqa: PLR0917
-    """Bring older messages of the Kafka source SOURCE to bronze: what lies before where it began, or between what it has read.
+    """Bring older messages of the Kafka source SOURCE to bronze: those before its first read, or in a range that it skipped.
 
-    No message comes twice: what bronze has already is left out, and so is what the source itself reads at the next run. Killed at any
-    moment, it can be begun again. It writes the lake: no `tidemark run` may be at work (--dry-run may always). The next run brings the
+    No message comes twice: what bronze has already is left out, and so is what the source itself reads at the next run. After a
+    kill, start it again. It writes the lake, so stop `tidemark run` first (not needed for --dry-run). The next run brings the
     events through silver, where most are late, and folds them into gold.
 
     \b
-    from, to        offsets that were asked for; `to` is the one behind the last
-    to_read         ranges of offsets that are read
-    in_bronze       those that bronze has already
-    left_to_source  those that the source reads itself
-    gone            those that the brokers have no longer
+    from, to        the requested offsets; `to` is not read
+    to_read         ranges of offsets that this backfill reads
+    in_bronze       ranges that bronze already has
+    left_to_source  ranges that the source reads at the next run
+    gone            ranges that the brokers no longer have
 
     \b
     Examples:

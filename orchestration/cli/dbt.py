@@ -16,8 +16,8 @@ def command(obj: dict[str, Any], dropped: tuple[str, ...], arguments: tuple[str,
     """Run a command of dbt on the newest snapshot of the lake: build, test, docs generate, source freshness, show, ls and so on.
 
     All arguments go to dbt unchanged; `tidemark dbt build --help` is dbt's help. The project is Tidemark's own, or the one that
-    dbt.project in pipeline.yml names. Of that, commands take its own nodes and what they need of Tidemark's, unless the line selects
-    nodes or has --all. It is safe to run while a pipeline runs.
+    dbt.project in pipeline.yml names. With your own project, a command runs your nodes and the nodes of Tidemark that they need, unless you
+    select nodes or give --all. It is safe to run while a pipeline runs.
 
     \b
     When a build of all models ends without an error, its marts and the snapshot are recorded together in ops.marts, and `tidemark sql`

@@ -12,9 +12,9 @@ from orchestration.rendering import format_option, show
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], format: str) -> int:
-    """Look at Java, memory, disk, ports, the conf, the lake and all that sources and sinks reach. Nothing is written.
+    """Check Java, memory, disk, ports, the conf, the lake, and whether sources and sinks can be reached. Nothing is written.
 
-    Each line says what was looked at, whether it is good, and the command that mends it. Exit code 1 where something is bad.
+    Each line says what was checked, whether it is good, and the command that fixes it. Exit code 1: something is bad.
     """
     from orchestration.service.doctor import examine
 

@@ -16,9 +16,9 @@ def command(obj: dict[str, Any], format: str) -> None:
     """List every generation that was ever active, in that order; one that a rollback made active again is there twice.
 
     \b
-    cause         what brought it
-    bronze_batch  the newest that its batch jobs read; its streams read the rest
-    tables        how many of the tables are its own; the others stayed where they were
+    cause         the replay or rollback that made it active
+    bronze_batch  the last bronze batch that its batch jobs read; its streams read on from there
+    tables        tables that were built for it; the others are those of an earlier generation
 
     \b
     Example:

@@ -15,17 +15,17 @@ from orchestration.rendering import format_option, show
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
-    """Compact small files, and remove expired snapshots, with the files and log entries that only they needed. No answer changes by it.
+    """Compact small files. Remove expired snapshots, and the files and log entries that only they needed. No answer changes.
 
     `tidemark run` does it by itself, every maintenance.every_seconds of pipeline.yml; snapshots are kept for maintenance.retain_seconds.
-    What a stream has yet to read is kept for as long as it takes.
+    Files that a stream has yet to read are kept.
 
     \b
     files        files of the table before
-    compacted    small ones of them, whose rows are put together in large ones
-    removed      files that are removed from the disk; compacted ones only once no snapshot needs them
-    freed_bytes  theirs
-    log_entries  entries of the table's log that are removed
+    compacted    small files, whose rows are written anew into large ones
+    removed      files deleted from the disk; a compacted file is deleted once no snapshot needs it
+    freed_bytes  size of the deleted files
+    log_entries  deleted entries of the table's log
 
     \b
     Example:

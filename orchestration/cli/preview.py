@@ -18,7 +18,7 @@ MOST_ROWS = 30
 
 @click.command()
 @click.argument("file", metavar="[FILE]", type=PATH, required=False)
-@click.option("--source", metavar="NAME", help="The source that is read; with FILE: as which the file is read.")
+@click.option("--source", metavar="NAME", help="The source to read; with FILE: read the file with the settings of this source.")
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to listen to MQTT.")
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Readings in the table.")
 @format_option
@@ -27,7 +27,7 @@ def command(obj: dict[str, Any], file: Path | None, source: str | None, seconds:
     """Show how the first 1,000 events of a file, or of a source that conf declares, would be read. Without Spark; nothing is written.
 
     Tables: readings; what would be quarantined, by rule, with an example and its reason; windows by group and metric. Then fields of the
-    events that conf does not name. With --format csv or json the rows are all measurements, and all else is on stderr.
+    events that conf does not name. --format csv or json prints all measurements on stdout, and the rest on stderr.
     Exit code 1: there would be no reading.
 
     \b

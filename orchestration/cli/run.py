@@ -38,13 +38,14 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     """Run the flows: sources to bronze, bronze to silver, silver to gold.
 
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
-    With --once it ends with what became of the rows of this run, on stdout: as tables, or as one line of JSON.
-    On the error stream are bars; of --format json, and where that is no terminal, a line of JSON for each batch.
+    With --once it prints at the end what became of the rows of this run, on stdout: as tables, or as one line of JSON.
+    Progress goes to stderr: bars on a terminal; a line of JSON for each batch elsewhere, and with --format json.
 
     \b
-    events     messages of a source; the other counts are of the measurements that they hold
-    closed     windows of a group that the run closed; amended: that it computed anew because of late rows
-    open       windows that hold readings of this run (of the newest batch, where nothing came) and are not closed yet
+    events     messages of a source; all other counts are measurements in these messages
+    closed     windows of a group that the run closed
+    amended    windows that the run computed again because of late rows
+    open       windows with readings of this run (or of the newest batch, if nothing came) that are not closed yet
     """
     from rich.console import Console
 

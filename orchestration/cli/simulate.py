@@ -66,7 +66,11 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--late", type=SHARE, default=0.005, show_default=True, help="Share sent after the longest lateness of the conf.")
 @click.option("--duplicate", type=SHARE, default=0.01, show_default=True, help="Share sent a second time.")
 @click.option(
-    "--malformed", type=SHARE, default=0.001, show_default=True, help="Share with a broken number, cut, empty, doubled or not UTF-8."
+    "--malformed",
+    type=SHARE,
+    default=0.001,
+    show_default=True,
+    help="Share of broken lines: a bad number, cut short, empty, two in one line, not UTF-8.",
 )
 @click.option("--future", type=SHARE, default=0.00002, show_default="0.00002", help="Share dated 2099.")
 @click.option("--offline", type=SHARE, default=0.002, show_default=True, help="Share of the time without network; sent afterwards.")

@@ -82,5 +82,7 @@ def _conf(obj: dict[str, Any], name: str) -> "Conf":
 
     conf = load(obj["conf"])
     if name not in conf.sinks:
-        raise click.UsageError(f"there is no sink {name}; {hint(name, conf.sinks, 'pipeline.yml declares ' + (', '.join(conf.sinks) or 'none'))}")
+        raise click.UsageError(
+            f"there is no sink {name}; {hint(name, conf.sinks, 'pipeline.yml declares ' + (', '.join(conf.sinks) or 'none'))}"
+        )
     return conf

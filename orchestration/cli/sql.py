@@ -24,13 +24,17 @@ EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.rea
 @click.argument("query", required=False)
 @click.option("-f", "--file", type=PATH, help="Run the statements of a file.")
 @click.option("--snapshot", type=int, help="Query this snapshot; ops.snapshots lists the ids. Default: the newest.")
-@click.option("--at", type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]), help="Query the newest one at this instant, UTC.")
+@click.option(
+    "--at",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]),
+    help="Query the snapshot that was the newest at this instant, UTC.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "spark", "server"]),
     default="duckdb",
     show_default=True,
-    help="Whose SQL it is. duckdb: answers at once. spark: starts a JVM first. server: DuckDB's, answered by your running sql-server.",
+    help="The SQL engine. duckdb: answers at once. spark: Spark's SQL, starts a JVM first. server: DuckDB in your running sql-server.",
 )
 @click.option(
     "--format", type=click.Choice(["table", "csv", "json", "parquet"]), default="table", show_default=True, help="How to print the rows."
@@ -51,8 +55,8 @@ def command(
     """Run a query over one snapshot of the lake. Without a query: a shell, or the statements on stdin.
 
     Tables are bronze.events, silver.*, gold.<group>_aggregates and gold.<group>_vectors, marts.*, ops.* and quality.*; gold.aggregates and
-    gold.vectors have all groups. Those of gold show the newest revision of each row, and behind _history all revisions; gold.<group>_live
-    has the windows that are still open. A query over marts reads the snapshot that they were built of.
+    gold.vectors have all groups. A table of gold shows the newest revision of each row; with the suffix _history it shows all revisions.
+    gold.<group>_live has the windows that are still open. A query over marts reads the snapshot that they were built of.
     Queries only read: they cannot name files, write, or call anything but SQL functions. With --engine spark a query has your rights;
     only commands are refused.
     """

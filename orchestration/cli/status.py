@@ -16,26 +16,29 @@ if TYPE_CHECKING:
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], what: str | None, format: str) -> None:
-    """Say how far each source and each flow is; safe and fast beside a running pipeline. Nobody is asked but the lake.
+    """Say how far each source and each flow is; safe beside a running pipeline. It reads only the lake, and calls no source.
 
     \b
-    part          of `tidemark up`, where it runs: running; waiting to be started again; stopped until conf changes; hangs
-    restarts      since `up` began; reason: of the state, or how it ended last
+    part          a part of `tidemark up`, if that runs
+    state         running; waiting to be started again; stopped until the conf changes; hangs
+    restarts      how often the part was started again since `up` began
+    reason        why it is in this state, or how it ended last
 
     \b
-    state             up; down when it was asked last; new: not read yet; paused in sources.yml
+    state             up; down: it did not answer last time; new: not read yet; paused: by sources.yml
     down_since        since when every attempt has failed
-    offset            up to where bronze has read the source
-    last_received_at  when the newest event of the last batch came to the source
-    waiting_messages  of Kafka: what a run saw in the topics at its last look, and bronze does not have
-    waiting_bytes     of pushed events: what bronze does not have yet; lag_seconds: how long the first of them has been waiting
+    offset            how far bronze has read the source
+    last_received_at  when the source received the newest event of the last batch
+    waiting_messages  Kafka only: messages that the last look of a run saw and bronze does not have
+    waiting_bytes     pushed events only: bytes that bronze does not have yet
+    lag_seconds       how long the oldest of these events has been waiting
 
     \b
     rows          rows of the table
     last_batch    the last micro-batch that was finished, and when
-    watermark_at  readings up to here are late for the flow
-    behind        rows of its source that the flow has not read yet
-    lag_seconds   how long the oldest of these has been waiting
+    watermark_at  a reading with an event time up to here is late for the flow
+    behind        rows that the flow has yet to read
+    lag_seconds   how long the oldest of these rows has been waiting
 
     Closed gates, tables that fail a gate, sources and sinks that are down, declared fields that no longer come, and settings that have
     changed are reported on the error stream, with the reason.

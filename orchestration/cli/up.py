@@ -24,11 +24,13 @@ def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
     \b
     streams     bronze, silver, gold and sinks, as `tidemark run` does
     collector   sources that are pushed or collected, as `tidemark collect` does
+    alerts      fast alerts, as `tidemark alerts watch` does; if an alert has `fast: true`
     page        the live page, as `tidemark serve` does
+    sql-server  queries over HTTP, as `tidemark sql-server` does; if pipeline.yml has `sql_server`
 
-    What fails for a reason that may pass is started again, after 1 s, 2 s and at last each minute. What fails for a lasting one, such as a
-    damaged checkpoint, is stopped, and `tidemark status` says why; it begins anew when the conf has changed. Streams that say nothing for
-    three minutes are ended and started again. A changed conf without mistakes is taken up within seconds.
+    A part that fails for a temporary reason is started again after 1 s, then 2 s, at most once a minute. A part that fails for a lasting
+    reason, such as a damaged checkpoint, stays stopped until the conf changes; `tidemark status` says why. Streams that report nothing for
+    three minutes are restarted. A changed conf without mistakes is used within seconds.
 
     The journal is `up/journal.log` in the lake; `tidemark logs` shows it.
     """

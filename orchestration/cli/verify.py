@@ -24,7 +24,7 @@ SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
 
 
 @click.command()
-@click.option("--group", "groups", multiple=True, metavar="NAME", help="Of gold only this device group; may be given several times.")
+@click.option("--group", "groups", multiple=True, metavar="NAME", help="Verify the gold of this device group only; may be repeated.")
 @click.option(
     "--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) or later, and windows that begin then or later."
 )
@@ -34,14 +34,14 @@ SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
 def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None, snapshot: int | None, format: str) -> int:
     """Recompute silver and gold from bronze, with an evaluator of its own and without Spark, and compare them row by row.
 
-    It looks at the tables as they are, or at the newest snapshot while a run writes them, a retry of quarantine is half done, or gold is
-    behind silver, as a run leaves it that was ended.
+    It compares the tables as they are. It compares the newest snapshot instead while a run writes, while a retry of the quarantine is half
+    done, and where gold is behind silver because a run was ended early.
 
     \b
-    rows         rows compared; of bronze.events, measurements that its events hold
-    differences  rows that are missing, too many, or other than bronze gives
+    rows         rows compared; for bronze.events: measurements in its events
+    differences  rows that are missing, extra, or different from what bronze gives
     Below the tables come the first ten differences of each, side by side (with --format json in `first`).
-    Exit code 1: there are differences; or files are other than they were written, and then these.
+    Exit code 1: there are differences, or files have changed since they were written. Changed files are listed.
 
     \b
     Example:

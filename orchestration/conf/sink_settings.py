@@ -1,4 +1,4 @@
-"""Settings of section `sinks` of pipeline.yml."""
+"""Settings of the section `sinks` of pipeline.yml. They declare and check; orchestration/connectors/sinks sends the rows."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -33,7 +33,7 @@ class FilesSettings(Setting):
     """A folder of files, partitioned by day: exactly once."""
 
     path: WrittenPath = Field(examples=["./export"])
-    """Folder for the files alone. A path as for `lake`."""
+    """Folder that holds only these files. A path as for `lake`."""
     format: Literal["parquet", "csv"] = "parquet"
     """Kind of the files; CSV has a header, and lists as JSON."""
 
@@ -47,7 +47,7 @@ class WebhookSettings(Setting):
     token: OrAbsent[Secret] = Field(default=None, examples=["${env:TOKEN}"])
     """Sent as `Authorization: Bearer`."""
     rows_per_request: Whole = Field(default=500, ge=1, le=100_000)
-    """Most rows of one request."""
+    """Largest number of rows in one request."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class TopicSettings(Setting):
     servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
     """Addresses of the first brokers: host:port, with commas between them."""
     topic: TopicName = Field(examples=["kitchen"])
-    """Its name. It has to be there, best compacted."""
+    """Name of the topic. Create it first, best with `cleanup.policy=compact`."""
     format: Literal["json", "avro"] = "json"
     """Kind of the values; keys are JSON."""
     key: UniqueSome[Text] = Field(default=(), examples=[["day", "device_id"]])
-    """Columns that tell rows of a mart apart. Tables of silver and gold have a key of their own."""
+    """Columns that identify a row of a mart. Leave it out for tables of silver and gold, which have a key."""
     transactional: Flag = True
-    """A batch is a transaction that holds the position too: exactly once. Otherwise at least once."""
+    """Send each batch and its position in one transaction: exactly once. With false: at least once."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "http://registry:8081"}])
     """Schema registry of Avro; without one a value is in Avro's single-object encoding."""
     options: dict[Key, Option] = Field(
@@ -78,7 +78,7 @@ class SinkSettings(Setting):
 
     one_of: ClassVar[tuple[str, ...]] = ("postgres", "kafka", "files", "webhook", "python")
     table: PlainText = Field(examples=["gold.kitchen_aggregates"])
-    """A table of silver, gold or marts. Of gold the newest revision of each row is sent."""
+    """A table of silver, gold or marts. A table of gold is sent with the newest revision of each row."""
     postgres: OrAbsent[PostgresSettings] = Field(default=None, examples=[{"dsn": "${env:PG_DSN}", "table": "public.kitchen"}])
     """A table of a Postgres database."""
     kafka: OrAbsent[TopicSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "topic": "kitchen"}])
@@ -86,13 +86,13 @@ class SinkSettings(Setting):
     files: OrAbsent[FilesSettings] = Field(default=None, examples=[{"path": "./export", "format": "parquet"}])
     """A folder of files."""
     webhook: OrAbsent[WebhookSettings] = Field(default=None, examples=[{"url": "${env:URL}", "rows_per_request": 500}])
-    """An address."""
+    """An HTTP address."""
     python: OrAbsent[FunctionName] = Field(default=None, examples=["plant_export:receive"])
     """A function of yours, called with an Arrow table and a `Batch`: at least once. The module may lie beside the conf folder."""
 
     @property
     def target(self) -> str:
-        """The target of rows, without what may be a secret."""
+        """Name the target in one text, without anything that may be a secret."""
         if self.postgres:
             return f"postgres {self.postgres.table}"
         if self.kafka:

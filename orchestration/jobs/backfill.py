@@ -47,7 +47,9 @@ def kafka_source(lake: LakeStore, name: str) -> Kafka:
         raise ConfError(f"source {name} is paused, so bronze reads nothing of it; take `paused` out of sources.yml first.")
     of_kafka = {source.name: source for source in sources(lake.conf) if isinstance(source, Kafka)}
     if name not in of_kafka:
-        raise ConfError(f"{name} is not a Kafka source; a backfill reads only Kafka sources, and the conf has {', '.join(of_kafka) or 'none'}.")
+        raise ConfError(
+            f"{name} is not a Kafka source; a backfill reads only Kafka sources, and the conf has {', '.join(of_kafka) or 'none'}."
+        )
     return of_kafka[name]
 
 

@@ -1,4 +1,7 @@
-"""Types of expectations: which ones of Great Expectations give the right answer on DuckDB, and which arguments each takes."""
+"""Check the `type` and the `kwargs` of an expectation in a suite: is the type usable on DuckDB, and does it take these arguments?
+
+Reads no table. The measures of Tidemark, types that begin with `tidemark_`, are declared in measures/kinds.py.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -30,20 +33,21 @@ REFUSED = {
     "expect_query_results_to_match_comparison": BY_COLUMN,
     "unexpected_rows_expectation": BY_COLUMN,
 }
-"""Types that Great Expectations cannot evaluate on DuckDB, or evaluates wrongly (measured: the first three), or that read other tables."""
+"""Refused types, with what to write instead. Great Expectations cannot evaluate them on DuckDB, or evaluates them wrongly (measured: the
+first three), or they read other tables."""
 OF_EVERY_KIND = frozenset(
     (
         *("id", "meta", "notes", "result_format", "description", "catch_exceptions", "rendered_content", "windows", "batch_id", "severity"),
         *("row_condition", "condition_parser", "library_metadata"),
     )
 )
-"""Arguments of Great Expectations that a suite sets elsewhere, or not at all."""
+"""Arguments that every type of Great Expectations has. `kwargs` may not set them: the suite sets them elsewhere, or not at all."""
 WANTED = {str: "text", int: "whole number", float: "number"}
 NO_CONDITION = "rows are chosen in `columns`: case when .. then .. end is null where an expectation has nothing to check"
 
 
 def kind_refused(kind: str) -> str | None:
-    """Why a type cannot be used, as the second half of a sentence; None if it can."""
+    """Return why a type cannot be used, as the second half of a sentence; None if it can be used."""
     if kind in REFUSED:
         return f"which gives no right answer here; {REFUSED[kind]}"
     usable = [*KINDS, *accepted()]
@@ -54,12 +58,12 @@ def kind_refused(kind: str) -> str | None:
 
 @cache
 def accepted() -> frozenset[str]:
-    """Every type of Great Expectations that gives the right answer."""
+    """Return every type of Great Expectations that gives the right answer on DuckDB."""
     return frozenset(great_expectations().expectations.registry.list_registered_expectation_implementations()) - REFUSED.keys()
 
 
 def arguments_refused(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """For each wrong argument its path below kwargs and the second half of a sentence."""
+    """Yield for each wrong argument its path below `kwargs`, and the second half of a sentence that says what is wrong."""
     if kind in KINDS:
         yield from _of_measure(kind, kwargs)
         return
@@ -91,7 +95,7 @@ def _of_measure(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[St
 
 
 def _describe(kind: str, kwargs: Mapping[str, Any], error: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """One sentence an argument. For a union of types pydantic has an error for each type; the first type is the intended one."""
+    """Yield one sentence for each wrong argument. For a union of types pydantic has an error for each type; the first one is reported."""
     first = {mistake["loc"][:1]: mistake for mistake in reversed(error.errors())}
     about_all = first.pop(("__root__",), None)
     for (name,), mistake in first.items():

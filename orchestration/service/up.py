@@ -1,4 +1,7 @@
-"""`tidemark up`: starts what conf asks for, keeps it running, follows changes of conf, and ends with nothing left behind."""
+"""`tidemark up`: start the parts that the conf asks for, keep them running, restart them when the conf changes, end all of them.
+
+Each part is a process (process.py). This one reads the clock, the conf folder and small state files; it needs no Spark and opens no table.
+"""
 
 import os
 import shutil
@@ -24,19 +27,19 @@ LOOK_SECONDS = 0.2
 CONF_SECONDS = 2.0
 PAUSE_SECONDS = 60.0
 LEFTOVERS_SECONDS = 20.0
-"""For what an `up` that was killed has left: it drains by itself."""
+"""How long to wait for the processes of a killed `up`, which end by themselves after their batch."""
 TRIGGERS = 3
 LEAST_SILENCE_SECONDS, START_SECONDS = 30.0, 180.0
-"""Streams that say nothing for so long hang; at their start they read state and bring tables up to date first."""
+"""Streams without a heartbeat for so long count as hanging; `START_SECONDS` holds until the first one, as they read state first."""
 FULL_BYTES = 64 * 1024 * 1024
-"""With less on its disk no part is started again: it would only fail."""
+"""With less free space on the disk of the lake, no part is started again: it would only fail."""
 
 
 class Service:
     """The service of one lake, in one process."""
 
     def __init__(self, folder: Path, tell: Callable[[str], None], names: Sequence[str] = ()) -> None:
-        """`folder`: the conf. `tell`: people at the terminal, of what the journal says of parts. `names`: of parts; none: all."""
+        """`folder`: the conf. `tell`: prints a line of the journal on the terminal. `names`: the parts to run; all parts if empty."""
         self._folder, self._tell, self._names = folder, tell, names
         self.conf = load(folder)
         names_of_parts = [part.name for part in parts_of(self.conf)]
@@ -49,7 +52,7 @@ class Service:
         self._stamp = self._seen = _stamp(folder)
 
     def run(self) -> None:
-        """Until SIGTERM or Ctrl-C; HeldError where another `up` runs this lake."""
+        """Run until SIGTERM or Ctrl-C; raise HeldError if another `up` runs this lake."""
         lake = self.conf.lake
         doing = f"runs the lake at {lake} by `tidemark up`"
         with sole_writer(folder_of(lake), self._tell, doing):
@@ -69,7 +72,7 @@ class Service:
                 self._end()
 
     def _end_leftovers(self) -> None:
-        """Processes of an `up` that was killed: they would hold the lake, or its ports."""
+        """End the processes of an `up` that was killed: they would hold the lake, or its ports."""
         before = read_service(self.conf.lake)
         end = time.monotonic() + LEFTOVERS_SECONDS
         for part in before.parts if before else ():
@@ -77,7 +80,7 @@ class Service:
                 end_session(part.pid, part.started, max(end - time.monotonic(), 0.1))
 
     def _follow_conf(self) -> None:
-        """Processes for the parts that conf asks for, and for no others."""
+        """Make a process for each part that the conf asks for; end those of other parts."""
         parts = {part.name: part for part in parts_of(self.conf) if not self._names or part.name in self._names}
         for name in [name for name, process in self._processes.items() if process.part != parts.get(name)]:
             self._processes.pop(name).end()
@@ -86,7 +89,7 @@ class Service:
                 self._processes[name] = Process(part, self._folder, self._write)
 
     def _follow_changes(self) -> None:
-        """A conf that has changed and has no mistakes: parts begin anew with it."""
+        """If the conf has changed and has no mistakes, restart the parts that the change concerns."""
         before, self._seen = self._seen, _stamp(self._folder)
         if self._seen == self._stamp or self._seen != before:  # files are often saved one after another
             return
@@ -119,7 +122,7 @@ class Service:
         self._note(is_full)
 
     def _look_at_jobs(self) -> None:
-        """Whatever is wrong with them, the parts go on."""
+        """Start the scheduled jobs that are due. An error is written to the journal, and the parts go on."""
         try:
             self._jobs.look(datetime.now(UTC))
         except Exception as error:
@@ -127,7 +130,7 @@ class Service:
             self._write("up", f"schedules: {describe(error)}; they are looked at again in {PAUSE_SECONDS:.0f} s")
 
     def _watch(self, streams: Process) -> None:
-        """Streams whose process has said nothing for long: what is stopped, or waits for ever, never says why."""
+        """Mark streams as hanging, or end them, if their heartbeat is too old: a stopped process reports no error itself."""
         if streams.state.started is None or streams.is_draining:
             return
         beat = last_beat(self.conf.lake)
@@ -141,7 +144,7 @@ class Service:
             streams.break_off(f"it said nothing for {silence:.0f} s")
 
     def _note(self, is_full: bool) -> None:
-        """Tell other commands, when something has changed; as long as the disk has room, keep some for that."""
+        """Write `up/state.json` for other commands, if something has changed; reserve disk space for it while there is some."""
         if not is_full:
             keep_reserve(self.conf.lake)
         full = "the disk of the lake is full; it starts when there is room"
@@ -154,7 +157,7 @@ class Service:
                 self._written = state
 
     def _end(self) -> None:
-        """All at once, as one that waits for another would drain later."""
+        """Ask all parts to end at the same time, then wait: one after the other would take longer."""
         for process in self._processes.values():
             process.drain()
         self._jobs.end(datetime.now(UTC))
@@ -164,7 +167,7 @@ class Service:
         self._note(is_full=False)
 
     def _write(self, part: str, text: str) -> None:
-        """Each of its lines with the part before it: why a part was stopped, may take several."""
+        """Write each line of a text to the journal, with the name of the part; a reason may take several lines."""
         for line in text.splitlines() or [""]:
             self._journal.write(part, line)
             if part == "up" or not line.startswith("{"):

@@ -1,6 +1,8 @@
-"""Conditions once more, from what expectations/README.md says: SQL of DuckDB from the tree of the parser, with types asked of DuckDB.
+"""The second implementation of conditions: translate a condition into SQL of DuckDB, as expectations/README.md defines it.
 
-Each operation checks its own numbers, and a text is taken apart before it is cast. `tidemark check` has refused what is no condition.
+`value > 10 and zone = 'hall'` is parsed by sqlglot and written anew node by node; an empty DuckDB table tells the type of each part.
+A result that is NaN or infinite becomes null at each operation, and the grammar of a text is checked before it is cast. Only conditions
+that `tidemark check` accepted come here. A new function needs an entry in `FUNCTIONS` or `WRITERS`. No table of the lake is read.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import sqlglot
 from orchestration.errors import ConfError
 
 FINITE = "list_filter([{}], lambda number: isfinite(number))[1]"
-"""Null for NaN and infinity."""
+"""SQL that turns NaN and infinity into null."""
 NUMBER = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
 INSTANT = (
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)"
@@ -33,7 +35,7 @@ NUMERIC = ("DOUBLE", "FLOAT", "BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEI
 
 
 def evaluated(text: str, rows: pa.Schema | str) -> str:
-    """The condition in SQL over rows of a schema, or of columns as SQL declares them; it ends in an error for no row."""
+    """Return a condition as SQL that fails for no row. `rows`: the schema of its rows, or their columns as SQL declares them."""
     with duckdb.connect(config={"threads": 1}) as scratch:
         if isinstance(rows, str):
             scratch.execute(f"create table row ({rows})")
@@ -51,7 +53,7 @@ def evaluated(text: str, rows: pa.Schema | str) -> str:
 
 @dataclass(frozen=True)
 class _Writer:
-    """`scratch` holds a table `row` without rows, whose columns have the types that the condition will see."""
+    """Write SQL for nodes of the parser. `scratch` holds an empty table `row` with the columns and types that the condition will see."""
 
     scratch: duckdb.DuckDBPyConnection
 
@@ -102,7 +104,7 @@ def _nullif(writer: _Writer, node: Any) -> str:
 
 
 FUNCTIONS = ("abs", "floor", "ceil", "lower", "upper", "trim", "coalesce", "least", "greatest")
-"""Functions that DuckDB has as they are wanted."""
+"""Functions of DuckDB that do what conditions promise, and are used as they are."""
 WRITERS: dict[str, Callable[[_Writer, Any], str]] = {
     "column": _Writer.column,
     "literal": lambda _, node: _quoted(node.this) if node.is_string else f"{_quoted(node.this)}::double",
@@ -129,7 +131,7 @@ WRITERS: dict[str, Callable[[_Writer, Any], str]] = {
 
 
 def _last(node: Any) -> str:
-    """The last letter of a part of a text; nothing for the end."""
+    """Return the position of the last character of a substring; an empty text if it goes to the end."""
     length = node.args.get("length")
     return str(int(node.args["start"].this) + int(length.this) - 1) if length else ""
 

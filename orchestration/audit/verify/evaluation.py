@@ -1,4 +1,7 @@
-"""Evaluates a whole prefix of bronze into Parquet files, in chunks that bound the memory, and in several processes where there is much."""
+"""Compute silver from a prefix of bronze, and write it as Parquet: `accepted` (readings) and `rejected` (quarantine).
+
+Runs the SilverEvaluator on chunks of events, so that memory is bounded; in several processes where there are many events. No Spark.
+"""
 
 import gc
 import multiprocessing
@@ -16,7 +19,7 @@ from orchestration.conf.model import Conf
 
 CHUNK_ROWS = 50_000
 WORTH_PROCESSES = 2 * CHUNK_ROWS
-"""With fewer events, starting a process would take longer than it saves."""
+"""With fewer events one process is faster, as starting another takes longer than it saves."""
 MOST_PROCESSES = 4
 WAITING_PER_PROCESS = 2
 KINDS = ("accepted", "rejected")
@@ -25,7 +28,7 @@ ReportDone = Callable[[int], None]
 
 
 _evaluator: list[SilverEvaluator] = []
-"""The evaluator of this process, if it is one of several."""
+"""The evaluator of this worker process; empty in the process that started it."""
 
 
 def _begin(conf: Conf, registry: Registered) -> None:
@@ -38,7 +41,7 @@ def _work(chunk: pa.Table, folder: Path, number: int) -> int:
 
 
 def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: Registered, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
-    """Files below `folder`/accepted and `folder`/rejected; `report` gets how many of the `events` are done."""
+    """Write Parquet files into `folder`/accepted and `folder`/rejected; `report` is called with the number of events done so far."""
     for kind in KINDS:
         (folder / kind).mkdir()
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
@@ -64,7 +67,7 @@ def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registr
 
 
 def write(evaluator: SilverEvaluator, chunk: pa.Table, folder: Path, number: int) -> int:
-    """Evaluate one chunk and write the rows; how many events it had."""
+    """Evaluate one chunk and write its rows; return how many events it had."""
     for kind, rows in zip(KINDS, evaluator.evaluate(chunk), strict=True):
         if rows.num_rows:
             pq.write_table(rows, folder / kind / f"{number:06d}.parquet")

@@ -1,4 +1,7 @@
-"""One consistent state of a lake: which version of each table, which prefix of bronze, and up to when windows are closed."""
+"""The state of a lake that `verify` compares: the version of each table, the prefix of bronze, and up to when windows are closed.
+
+Reads Delta logs, checkpoints and state files through `orchestration/storage`; reads no rows, and writes nothing.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +29,10 @@ class _Until:
 
 @dataclass(frozen=True)
 class _Slice:
-    """The newest slice of a flow or an alert, as far as it is of interest here. Microseconds since 1970."""
+    """The fields of `slice.json` that are needed here: how far a flow or alert has come, and since when it is declared as it is now.
+
+    Microseconds since 1970.
+    """
 
     after: _Until
     began: int
@@ -34,11 +40,11 @@ class _Slice:
 
 @dataclass(frozen=True)
 class LakeSnapshot:
-    """`tables`: where each is, by its name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
+    """`tables`: the folder of each table, by name. `versions`: the version of each that exists. `bronze_batch`: the last of the prefix.
 
-    `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it. And by
-    `gold.flows/<flow>` and `gold.flows/alerts/<alert>`: what is before that instant is counted. `began`: by the same names, since when
-    it is declared as it is now.
+    `closed_until`, by gold stream: windows that end at this instant or before are emitted; a stream that emitted nothing yet is left out.
+    `closed_until`, by `gold.flows/<flow>` or `gold.flows/alerts/<alert>`: readings before this instant are counted.
+    `began`, by flow or alert: since when it is declared as it is now.
     """
 
     generation: Generation
@@ -50,13 +56,13 @@ class LakeSnapshot:
 
 
 def latest_snapshot(conf: Conf) -> LakeSnapshot:
-    """The newest version of everything, which is consistent only while the lake is at rest."""
+    """Return the newest version of every table; they are consistent with each other only while no process writes the lake."""
     return _latest(conf, active_generation(conf.lake))
 
 
 def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
-    """Return the tables that a snapshot pins; registry and references, which it does not pin, in their newest version: they only ever
-    grow."""
+    """Return the tables at the versions that a snapshot pins. It does not pin the registry and references, which only grow: their newest
+    version is taken."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
     return replace(
         latest, versions={**latest.versions, **snapshot.versions}, bronze_batch=snapshot.bronze_batch, closed_until=snapshot.closed_until
@@ -84,12 +90,12 @@ def _names(conf: Conf, generation: Generation) -> list[str]:
 
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
-    """The newest bronze batch in what silver has read; -1 for none."""
+    """Return the newest bronze batch that silver has read; -1 for none."""
     batch = last_batch(checkpoint)
     if batch.last_batch is None:
         return -1
     version, index = read_up_to(checkpoint, batch.last_batch, table_id(tables["bronze.events"]))
-    # A negative index: nothing of that version is read yet.
+    # With a negative index silver has read nothing of that version yet.
     newest = max_in_log(tables["bronze.events"], "bronze_batch", version - (index < 0))
     return -1 if newest is None else int(newest)
 

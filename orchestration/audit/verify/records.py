@@ -1,8 +1,10 @@
-"""Payloads to records: of each payload the members that a shape reads, and of each member what stands there, not yet understood.
+"""Turn each payload into a record: the members that its source declares, with their raw values. Pure: no I/O.
 
-orjson reads JSON. What it refuses, or does not tell, is read again with care by json_payload, which decides: NaN and infinities, half
-surrogate pairs, numbers beyond 64 bits, names that an object repeats, lists and objects where one value should be. Text that is not UTF-8
-is replaced before.
+`{"device": "oven-01", "value": "181.2", "note": 1}` becomes `{"device": "oven-01", "value": "181.2"}`; measurements.py reads the number.
+
+orjson reads JSON first, because it is fast. json_payload reads the payload again where orjson refuses it or hides something: NaN and
+infinities, half surrogate pairs, numbers beyond 64 bits, repeated names, a list or an object where one value should be. Its answer counts.
+Bytes that are not UTF-8 were replaced before.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,33 +19,33 @@ from orchestration.audit.verify.json_payload import BLANKS, Odd, UnreadableError
 from silver.spec import ELEMENT, PayloadFormat
 
 LONGEST = 1_000
-"""Letters of a JSON payload for orjson: within them no limit of json_payload on digits, names and depth is reached."""
+"""The longest JSON payload for orjson, in characters. A shorter one reaches no limit of json_payload on digits, names and depth."""
 
 MOST = 2.0**63
-"""Beyond it, on either side, a fraction that orjson read may have been a whole number."""
+"""A float of orjson that is greater, on either side of zero, may have been a whole number in the payload."""
 Record = Mapping[str, Any]
 Reader = Callable[[str | None, str | None], Record | None]
-"""Reads a text with the header of its file; None if there is none, or if it cannot be read as declared."""
+"""A function from a text and the header of its file to a record; None if there is no text, or if it cannot be read as declared."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """The members to read of an object, or of each object of a list; a member without a level of its own is read as it stands."""
+    """The members to read from an object, or from each object of a list. A member that maps to None is taken with its raw value."""
 
     members: Mapping[str, "Level | None"]
     is_list: bool = False
 
     @property
     def inner(self) -> Iterator[str]:
-        """Names of all members that are objects or lists, below too."""
+        """Yield the names of all members that are objects or lists, at any depth."""
         for name, level in self.members.items():
             if level is not None:
                 yield from (name, *level.inner)
 
     def record_of(self, members: dict[str, Any]) -> Record:
-        """Read an object that json_payload has parsed; UnreadableError if a declared list is none, or is in nothing.
+        """Return the record of an object that json_payload has parsed. If a name is repeated, its last value counts.
 
-        Of a member that is there more than once, the last counts.
+        Raise UnreadableError if a declared list is no list, or if the object around it is no object.
         """
         return {
             name: [value if level is None else level.fitted(value) for value in values_of(members, name)][-1]
@@ -51,7 +53,7 @@ class Level:
         }
 
     def is_told(self, members: Record) -> bool:
-        """Whether an object that orjson read tells all: it writes no object as text, and takes long whole numbers for fractions."""
+        """Tell whether the answer of orjson is exact: no object or list where a value should be, and no whole number read as a float."""
         for name, level in self.members.items():
             value = members.get(name)
             if level is None:
@@ -62,7 +64,7 @@ class Level:
         return True
 
     def fitted(self, value: Any) -> Any:
-        """The record, or the records, of a member that is this object or list."""
+        """Return the record of a member that should be this object, or the records of one that should be this list."""
         if value is None:
             return None
         if not self.is_list:
@@ -84,7 +86,7 @@ class Level:
 
 
 def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
-    """Whether a field is one of the elements, and the names of its members from the outermost in."""
+    """Return whether a field belongs to the elements of the list `each`, and its path: `a.b` is the names `a`, `b`."""
     if shape.format == "csv":
         return False, (field,)
     is_of_element = shape.each is not None and field.startswith(ELEMENT)
@@ -107,6 +109,7 @@ def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | Non
 
 
 def reader(shape: PayloadFormat) -> Reader:
+    """Return a function that reads JSON or CSV payloads of this shape."""
     if shape.format == "csv":
         row_of = row_reader(shape)
         return lambda line, header: None if line is None else row_of(line, header)
@@ -132,11 +135,11 @@ def reader(shape: PayloadFormat) -> Reader:
 
 
 def _quick_reader(level: Level) -> Callable[[str], Record | None]:
-    """None where json_payload has to decide."""
+    """Return a function that reads a text with orjson; it returns None if json_payload has to decide."""
     inner = [f'"{name}"' for name in dict.fromkeys(level.inner)]
     members = [*level.members]
 
-    def of_values(text: str) -> Record | None:
+    def read_values(text: str) -> Record | None:
         if len(text) > LONGEST or "[" in text or text.count("{") != 1:
             return None
         record: Record = orjson.loads(text)
@@ -146,14 +149,14 @@ def _quick_reader(level: Level) -> Callable[[str], Record | None]:
                 return None
         return record
 
-    def of_objects(text: str) -> Record | None:
+    def read_objects(text: str) -> Record | None:
         if len(text) > LONGEST or "\\u" in text or any(text.count(name) > 1 for name in inner):
             return None
         read = orjson.loads(text)
         record = level.record_of(read) if type(read) is dict else None
         return record if record is not None and level.is_told(record) else None
 
-    return of_objects if inner else of_values
+    return read_objects if inner else read_values
 
 
 def _level_of(shape: PayloadFormat) -> Level:
@@ -173,7 +176,7 @@ def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...
 def _level(
     paths: Sequence[tuple[str, ...]], to_list: tuple[str, ...] = (), elements: Level | None = None, *, is_list: bool = False
 ) -> Level:
-    """`to_list`: the path of the list, where there is one below."""
+    """Make the level of these paths. `to_list`: the path to the list `each`, if it lies below; `elements`: the level of its elements."""
     below: dict[str, list[tuple[str, ...]]] = {}
     for first, *rest in filter(None, (*paths, to_list[:1])):
         below.setdefault(first, []).extend([tuple(rest)] if rest else [])

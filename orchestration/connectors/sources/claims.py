@@ -1,9 +1,11 @@
 """Claims of files in a landing folder: only whole files are read, and each version of a file once.
 
 A file counts as whole when it has not changed for `settle_seconds` (and, if gzip, unpacks to its end). It is then claimed by a
-hard link below the lake (on another disk by a copy), so that its bytes stay ours when the producer deletes it; claims are read, never
-the landing folder. A file that changes after it was claimed is claimed again as a new version and read again from its start: what
-was there before arrives a second time, and silver drops duplicates.
+hard link below the lake (on another disk by a copy), so that its bytes stay when the producer deletes it. Only claims are read, never
+the landing folder itself.
+
+A file that changes after it was claimed is claimed again as a new version and read again from its start: events that
+were there before arrive a second time, and silver drops them as duplicates.
 
 A claim is `intake/<source>/<number>-<version>/<path below the landing folder>`. Numbers only grow, and files that are found together are
 numbered by their time; a version is the file's time in nanoseconds since 1970 and its length in bytes.
@@ -24,12 +26,12 @@ from orchestration.connectors.sources.file_reader import HIDDEN, left_out
 from silver.spec import PayloadFormat
 
 DRAFT = ".draft"
-"""A copy that is not whole yet; no landing file that is read has a name with a leading dot."""
+"""The name of a copy that is not whole yet. Landing files with a leading dot are never read, so no claim has this name."""
 FOLDER = re.compile(r"(\d+)-((-?\d+)-(\d+))")
 
 
 class Claim(NamedTuple):
-    """`file`: our link to it; `position`: its path below the landing folder; `modified_ns`: since 1970."""
+    """`file`: the hard link or copy below the lake; `position`: the path below the landing folder; `modified_ns`: since 1970."""
 
     number: int
     version: str
@@ -43,20 +45,19 @@ class Claims:
     """The claims of one source, in a folder that only this process writes."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the claims from the disk: one walk, as long as that of a landing folder with all of these files. `newest`: the greatest
-        number."""
+        """Read the claims from the disk, in one walk over all of them. `newest`: the greatest number."""
         self._folder = folder
         self._all = sorted(_claims(folder))
         self._by_position: dict[tuple[str, str], Claim] = {(claim.version, claim.position): claim for claim in self._all}
-        # Of one whose file was gone before it could be claimed, the folder is there.
+        # A claim folder may be empty: its file was gone before it could be linked. Its number counts all the same.
         self.newest = max((int(folder.name.partition("-")[0]) for folder in folder.glob("*-*-*")), default=-1)
 
     def __contains__(self, key: tuple[str, str]) -> bool:
-        """Whether this version of the file at a position is claimed."""
+        """Tell whether this version of the file at this position is claimed."""
         return key in self._by_position
 
     def is_of(self, key: tuple[str, str], file: Path) -> bool:
-        """Whether this very file is claimed under that version and position."""
+        """Tell whether this very file (by inode) is claimed under this version and position."""
         return (claim := self._by_position.get(key)) is not None and claim.file.exists() and claim.file.samefile(file)
 
     def add(self, key: tuple[str, str], file: Path, number: int) -> None:
@@ -76,10 +77,10 @@ class Claims:
 def claim_settled(
     landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = (), *, shape: PayloadFormat
 ) -> dict[Path, str]:
-    """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
+    """Claim every whole file that is not claimed yet. Return the files that cannot be read, with the reason.
 
-    `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. `shape`: of
-    the files. Returns files that cannot be read, with the reason.
+    `former`: claims under earlier names of this source; their files are not claimed again. `now`: seconds since 1970, as file times are.
+    `after`: the last number that was given, also if that claim is gone. `shape`: the payload format of the files.
     """
     refused, whole = {}, []
     for file, stat in landing_files(landing):
@@ -97,7 +98,7 @@ def claim_settled(
 
 
 def growing(landing: LandingFolder, now: float) -> list[Path]:
-    """Files that have changed so lately that they may not be whole."""
+    """List files that changed less than `settle_seconds` ago, which may not be whole."""
     return sorted(file for file, stat in landing_files(landing) if now - stat.st_mtime < landing.settle_seconds)
 
 

@@ -1,4 +1,4 @@
-"""An answer as bytes for HTTP: JSON, CSV, Parquet, or an Arrow stream."""
+"""Encode the answer of a query as the body of an HTTP response: JSON, CSV, Parquet or an Arrow stream. In memory only."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def encoded(answer: Answer, accept: str, name: str) -> Encoded:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """CSV has no lists, maps, structs and bytes: they become JSON, as `tidemark sql --format csv` prints them."""
+    """Turn lists, maps, structs and bytes into JSON texts, as CSV has none of these; `tidemark sql --format csv` prints the same."""
     for index, kind in enumerate(rows.schema.types):
         if pa.types.is_nested(kind) or pa.types.is_binary(kind):
             texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(rows.column(index))]
