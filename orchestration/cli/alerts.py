@@ -73,7 +73,7 @@ def history(obj: dict[str, Any], since: datetime | None, limit: int, format: str
 @click.option("--note", default="", help="What others should know.")
 @click.pass_obj
 def ack(obj: dict[str, Any], id: str, note: str) -> None:
-    """Say that you have seen the alert ID, as `tidemark alerts` shows it: it is not repeated any more, unless it gets worse.
+    """Acknowledge the alert ID, as `tidemark alerts` shows it: it is not sent again, unless it gets worse.
 
     \b
     Example:
@@ -101,9 +101,10 @@ def ack(obj: dict[str, Any], id: str, note: str) -> None:
 @click.option("--zone", default="UTC", show_default=True, help="Time zone of --hours and --days, such as Europe/Berlin.")
 @click.pass_obj
 def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | None, reason: str, **when: Any) -> None:
-    """Tell nobody of ALERT for ENTITY for a while; both may have the wildcards * and ?. It is still judged.
+    """Send no messages about ALERT for ENTITY for a while; both may have the wildcards * and ?.
 
-    Whatever fires when the silence is over is told then. Who was told of an alert before is told of its end.
+    The alert is still evaluated. If it fires when the silence ends, it is sent then. A channel that was notified before the silence is
+    notified when the alert ends.
 
     \b
     Example:
@@ -199,7 +200,7 @@ def resend(obj: dict[str, Any], channel: str) -> None:
 @command.command()
 @click.pass_obj
 def watch(obj: dict[str, Any]) -> None:
-    """Tell of alerts with `fast: true` as events arrive, from spools of `tidemark collect` and from Kafka, until Ctrl-C or SIGTERM.
+    """Send alerts with `fast: true` as events arrive, from spools of `tidemark collect` and from Kafka, until Ctrl-C or SIGTERM.
 
     A part of `tidemark up` where conf has such alerts.
 

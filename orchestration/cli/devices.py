@@ -22,7 +22,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("file", type=PATH)
-@click.option("--since", type=DAY, metavar="DAY", help="From when on (UTC) devices count that were never known.")
+@click.option("--since", type=DAY, metavar="DAY", help="Devices that are new to the registry count from this day (UTC) on.")
 @click.pass_obj
 def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     """Register the devices of FILE, a CSV with a header or JSON lines; those that changed count from 10 seconds on.
@@ -52,7 +52,7 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
 @format_option
 @click.pass_obj
 def list_(obj: dict[str, Any], format: str) -> None:
-    """Print the newest version of each device; `is_known` false means that it left conf.
+    """Print the newest version of each device; `is_known` is false for a device that left the conf.
 
     \b
     Example:

@@ -66,11 +66,11 @@ def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int,
 @format_option
 @click.pass_obj
 def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bool, format: str) -> None:
-    """Apply the conf as it is now to events in quarantine, and re-admit the measurements that are good, once.
+    """Apply today's conf to events in quarantine, and re-admit the measurements that are good now.
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
     measurement has their device, metric and event time. Where a run was killed, the next one may have to fold them in.
-    It writes the lake: no `tidemark run` may be at work (--dry-run may always).
+    It writes the lake, so stop `tidemark run` first (not needed for --dry-run).
     The registry counts as it was when the event was ingested: for a device that was unknown then, see the option --since of
     `tidemark devices load`.
 

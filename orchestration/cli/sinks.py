@@ -43,7 +43,7 @@ def command(context: click.Context, format: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def reset(obj: dict[str, Any], name: str) -> None:
-    """Send everything again to the sink NAME, at the next step of `tidemark run`; what the target has beside it goes.
+    """Send everything again to the sink NAME, at the next step of `tidemark run`; other rows of the target are removed.
 
     \b
     Example:
