@@ -116,6 +116,6 @@ def test_nothing_to_draw_is_one_sentence_with_the_way_out(tmp_path: Path) -> Non
     with pytest.raises(TidemarkError, match=r"has no entity 'stove': it has oven\."):
         plot(conf, KITCHEN, ["stove"], tmp_path / "a.png")
     with pytest.raises(TidemarkError, match=r"halls has no vector to draw: declare one in .*groups\.yml"):
-        plot(conf, Group("halls", (), 600, "halls"), (), tmp_path / "a.png")
+        plot(conf, Group("halls", ("temperature",), 600, "halls"), (), tmp_path / "a.png")
     with pytest.raises(TidemarkError, match=r"gold\.yard_vectors holds no vectors yet: .*tidemark run --once"):
         plot(conf, Group("yard", FEATURES, 600, "yard", KITCHEN.vector), (), tmp_path / "a.png")
