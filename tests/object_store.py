@@ -61,6 +61,7 @@ class Store(ServerProcess):
         until(self._is_ready, lambda: (self.folder / "log").read_text()[-2000:])
 
     def _is_ready(self) -> bool:
+        assert not self.is_killed, (self.folder / "log").read_text()[-2000:]
         with suppress(BotoCoreError, ClientError):
             self.put(self.bucket(), {"ready": b"1"})
             return True

@@ -6,8 +6,9 @@ import socket
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, Self
 
 PR_SET_PDEATHSIG = 1
@@ -56,8 +57,11 @@ class ServerProcess(ABC):
 
 
 def free_ports(count: int) -> list[int]:
-    """Of 127.0.0.1, all different."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Choose free ports of 127.0.0.1, all different, below those that the kernel gives to any client at any time."""
+    held: list[socket.socket] = []
+    while len(held) < count:
+        with suppress(OSError):
+            held.append(socket.create_server(("127.0.0.1", SystemRandom().randrange(10_000, 32_768))))
     ports = [int(free.getsockname()[1]) for free in held]
     for free in held:
         free.close()
