@@ -105,7 +105,7 @@ def test_a_job_that_breaks_says_why(tmp_path: Path) -> None:
         ('{cron: "0 25 * * *", command: verify}', "which is no schedule"),
         ('{cron: "0 5 * * *", command: rm}', "rm"),
         ('{cron: "0 5 * * *"}', "sets none of command, sql; set one"),
-        ('{cron: "0 5 * * *", sql: {query: "select 1", to: ./out.txt}}', "end its name with .csv, .json, .parquet"),
+        ('{cron: "0 5 * * *", sql: {query: "select 1", to: ./out.txt}}', "end it with .csv or .json or .parquet"),
     ],
 )
 def test_a_schedule_that_cannot_be_meant_is_refused(tmp_path: Path, schedule: str, mistake: str) -> None:
