@@ -10,7 +10,9 @@ import hmac
 import os
 import secrets
 import struct
+from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -32,14 +34,13 @@ def default_token_file(lake: Location) -> Path:
 def load_token(file: Path) -> str:
     """The token in the file; a new one if the file does not exist. TidemarkError if others can read the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read_token(file)
-    token = secrets.token_urlsafe(24)
-    with os.fdopen(descriptor, "w") as text:
-        text.write(token + "\n")
-    return token
+    if not file.exists():
+        with NamedTemporaryFile("w", dir=file.parent) as draft:  # only its owner can read it
+            draft.write(secrets.token_urlsafe(24) + "\n")
+            draft.flush()
+            with suppress(FileExistsError):  # two servers may start at once; the file appears with its token in it
+                os.link(draft.name, file)
+    return _read_token(file)
 
 
 def _read_token(file: Path) -> str:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from orchestration.conf.starter import write_starter
 from orchestration.engine.lake import Lake
 from tests.lakes import land, run
 from tests.rows import at
+from tests.server_process import free_ports
 from tests.waiting import PATIENCE_SECONDS, until
 
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf"]
@@ -91,8 +91,7 @@ class Server:
 
     def __init__(self, plant: Plant, command: str, *flags: str) -> None:
         """Comes back when clients are taken."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         self._token_file = plant.folder / "token"
         call = [*TIDEMARK, str(plant.folder / "conf"), command, "--port", str(self.port), "--token-file", str(self._token_file)]
         surroundings = os.environ | {"SECRET": SECRET}

@@ -1,5 +1,7 @@
 """The file with the token: made once, for its owner alone."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ def test_the_word_stays_the_same_and_only_its_owner_can_read_it(tmp_path: Path) 
     assert load_token(file) == word
     assert file.stat().st_mode & 0o777 == 0o600
     assert load_token(tmp_path / "another") != word
+
+
+def test_servers_that_start_at_once_have_the_same_token(tmp_path: Path) -> None:
+    def tokens_of_four(number: int) -> set[str]:
+        start = threading.Barrier(4)
+        with ThreadPoolExecutor(4) as servers:
+            return set(servers.map(lambda _: (start.wait(), load_token(tmp_path / f"{number}"))[1], range(4)))
+
+    assert [len(tokens_of_four(number)) for number in range(50)] == [1] * 50
 
 
 def test_a_file_that_others_can_read_or_that_holds_no_token_is_refused(tmp_path: Path) -> None:
