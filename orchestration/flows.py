@@ -20,10 +20,13 @@ from orchestration.connectors.sources.all import sources
 from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
 from orchestration.flow import Flow, Intake, Job
-from orchestration.jobs import amendments, ledger, plant_flows, retry
+from orchestration.jobs.account import ledger, retry
 from orchestration.jobs.bronze import EVENTS
+from orchestration.jobs.gold import amendments
+from orchestration.jobs.gold.flows import follow_all
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
+from orchestration.storage.positions import FLOWS
 from orchestration.storage.reference_data import publish
 from orchestration.storage.silver_settings import silver_config
 from silver.readings import readings
@@ -37,7 +40,7 @@ def flows(lake: Lake) -> list[Intake | Flow | Job]:
         silver_ledger(lake),
         *(gold(lake, stream) for stream in lake.conf.streams),
         gold_amendments(lake),
-        *([gold_flows(lake)] if lake.conf.followers else []),
+        *([gold_flows(lake)] if lake.conf.incrementals else []),
     ]
 
 
@@ -91,8 +94,8 @@ def gold_amendments(lake: Lake) -> Job:
 
 
 def gold_flows(lake: Lake) -> Job:
-    written = tuple(lake.tables[name] for name in lake.conf.tables_of_followers)
-    return Job(plant_flows.NAME, written, run=lambda: plant_flows.follow_all(lake))
+    written = tuple(lake.tables[name] for name in lake.conf.tables_of_incrementals)
+    return Job(FLOWS, written, run=lambda: follow_all(lake))
 
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,18 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from gold.spec import Group, Vector
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.compare import Difference
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device, Engine, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows
 from orchestration.location import Location
+from orchestration.storage.generations import active_generation
 from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import run_continuously, run_once
 from orchestration.supervisor.summary import Summary
 from silver.aggregation import Aggregation
@@ -138,6 +143,20 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> N
     for query in spark.streams.active:  # of a run that broke; the next test starts queries of the same names
         query.stop()
     assert not failures, failures
+
+
+def replay(made: Conf, spark: SparkSession, group: str | None = None, since: date | None = None) -> int:
+    """`tidemark replay`; returns the generation that then serves."""
+    lake = Lake(made, spark)
+    wanted = plan(lake, group, since)
+    with Progress([*STEPS, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
+        finish(build(lake, wanted, progress), wanted, progress)
+    return active_generation(made.lake).generation
+
+
+def differences(made: Conf) -> list[Difference]:
+    """What `tidemark verify` finds."""
+    return [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first]
 
 
 def write(lake: LakeStore, name: str, *rows: Mapping[str, Any]) -> None:

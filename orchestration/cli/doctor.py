@@ -1,4 +1,4 @@
-"""`tidemark doctor`: what is wrong, and the command that mends it."""
+"""`tidemark doctor`: what is wrong, and the command that fixes it."""
 
 from dataclasses import asdict
 from typing import Any

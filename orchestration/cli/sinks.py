@@ -33,10 +33,10 @@ def command(context: click.Context, format: str) -> None:
       tidemark sinks --format json
     """
     from orchestration.conf.load import load
-    from orchestration.supervisor.sink_status import COLUMNS, status
+    from orchestration.supervisor.status import SINK_COLUMNS, sink_status
 
     if context.invoked_subcommand is None:
-        show(status(load(context.obj["conf"]), datetime.now(UTC)), format, COLUMNS)
+        show(sink_status(load(context.obj["conf"]), datetime.now(UTC)), format, SINK_COLUMNS)
 
 
 @command.command()

@@ -59,23 +59,21 @@ def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
     from orchestration.storage.changed_settings import changed_settings
     from orchestration.storage.gate_state import describe_gates
     from orchestration.storage.tables import LakeStore
-    from orchestration.supervisor import source_status
     from orchestration.supervisor.service_state import parts_of
-    from orchestration.supervisor.sink_status import describe_down
-    from orchestration.supervisor.status import COLUMNS, status
+    from orchestration.supervisor.status import FLOW_COLUMNS, SOURCE_COLUMNS, describe_sinks_down, flow_status, source_status
 
     parts = parts_of(conf.lake)
     if what == "parts" or (what is None and format == "table" and parts):
         show(parts, format, ("part", "state", "since", "restarts", "reason"))
     if what == "parts":
         return
-    sources = source_status.status(conf, now)
+    sources = source_status(conf, now)
     if what == "sources" or (what is None and format == "table"):
         # A reason takes several lines of a terminal.
-        show(sources, format, [name for name in source_status.COLUMNS if name != "reason" or format != "table"])
+        show(sources, format, [name for name in SOURCE_COLUMNS if name != "reason" or format != "table"])
     if what != "sources":
-        show(status(conf, now), format, COLUMNS)
+        show(flow_status(conf, now), format, FLOW_COLUMNS)
     down = [f"down since {row['down_since']}: {row['reason']}" for row in sources if row["down_since"]]
     changed = (*map(str, changed_settings(LakeStore(conf))), *missing_fields(conf.lake))
-    for line in (*describe_gates(conf, LakeStore(conf).table_path), *down, *describe_down(conf), *changed):
+    for line in (*describe_gates(conf, LakeStore(conf).table_path), *down, *describe_sinks_down(conf), *changed):
         click.echo(visible(line), err=True)

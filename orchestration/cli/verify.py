@@ -95,12 +95,15 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
 def _is_at_rest(conf: "Conf") -> bool:
     """Whether nobody writes it, and all that silver has is in gold."""
     from orchestration.engine.lake import Lake
-    from orchestration.jobs.prefix import consistent_prefix, gold_positions
+    from orchestration.jobs.gold.prefix import consistent_prefix
     from orchestration.storage.lease import is_held
     from orchestration.storage.positions import passed_by_silver
 
     lake = Lake(conf)
-    return not is_held(conf.lake) and consistent_prefix(lake, gold_positions(lake)) == passed_by_silver(lake)
+    if is_held(conf.lake):
+        return False
+    prefix = consistent_prefix(lake)
+    return (prefix.bronze_batch if prefix else None) == passed_by_silver(lake)
 
 
 def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":

@@ -116,12 +116,12 @@ class Conf:
         return {name: group.stream for name, group in self.groups.items()}
 
     @property
-    def followers(self) -> list[str]:
+    def incrementals(self) -> list[str]:
         """Names of what follows gold slice by slice, each with a folder of its own: flows, and alerts behind `alerts/`."""
         return [*self.flows, *(f"alerts/{name}" for name in self.alerts)]
 
     @property
-    def tables_of_followers(self) -> list[str]:
+    def tables_of_incrementals(self) -> list[str]:
         """Tables that flows and alerts write."""
         return [*dict.fromkeys(f"gold.{flow.table}" for flow in self.flows.values()), *(["gold.alerts"] if self.alerts else [])]
 

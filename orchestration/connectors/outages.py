@@ -5,10 +5,12 @@ Written by the process that holds the lake, and for a `collected` source also by
 status` reads them in another one, and asks no source and no sink.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from orchestration.connectors.sources.source import Notice
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
@@ -24,6 +26,29 @@ class Outage:
 
     since: str
     reason: str
+
+
+class Outages:
+    """Report outages of the sources, the sinks or the channels of one run: once when one begins, once when it ends.
+
+    Calls about one of them come from one thread at a time.
+    """
+
+    def __init__(self, lake: Location, kind: Kind, notify: Callable[[Notice], None]) -> None:
+        self._lake, self._kind, self._notify = lake, kind, notify
+        self._is_down: dict[str, bool] = {}
+
+    def failed(self, name: str, reason: str) -> None:
+        if self._is_down.get(name):
+            return
+        self._is_down[name] = True
+        outage = begin_outage(self._lake, self._kind, name, reason, datetime.now(UTC))
+        self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": outage.since, "reason": outage.reason}))
+
+    def answered(self, name: str) -> None:
+        if self._is_down.get(name, True) and (ended := end_outage(self._lake, self._kind, name)) is not None:
+            self._notify(Notice(f"{self._kind} is up again", {self._kind: name, "down_since": ended.since}))
+        self._is_down[name] = False
 
 
 def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:

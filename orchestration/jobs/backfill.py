@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.kafka import Kafka, Ranges
+from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.kafka_backfill import Bound, KafkaBackfill, Part, planned
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, commit_batch, poll
@@ -55,11 +55,9 @@ def kafka_source(lake: LakeStore, name: str) -> Kafka:
 
 def summary(parts: Sequence[Part]) -> list[dict[str, Any]]:
     """A row a partition, COLUMNS; ranges as first-last."""
-    cells = (
-        (*part.partition_id, *part.asked, *map(_told, (part.to_read, part.in_bronze, part.left_to_source, part.gone))) for part in parts
-    )
-    return [dict(zip(COLUMNS, row, strict=True)) for row in cells]
-
-
-def _told(ranges: Ranges) -> str:
-    return ", ".join(f"{begin}-{end - 1}" for begin, end in ranges)
+    rows = []
+    for part in parts:
+        kinds = (part.to_read, part.in_bronze, part.left_to_source, part.gone)
+        ranges = (", ".join(f"{begin}-{end - 1}" for begin, end in kind) for kind in kinds)
+        rows.append(dict(zip(COLUMNS, (*part.partition_id, *part.asked, *ranges), strict=True)))
+    return rows

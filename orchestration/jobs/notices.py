@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gold.notices import Around, Change, Notice, notices
+from gold.notices import Around, Change, notices
 from orchestration import crash
 from orchestration.alerts.changes import COLUMNS, pinned_alerts
 from orchestration.alerts.notifications import (
@@ -81,11 +81,7 @@ def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
     outcomes = [*_send(channel, waiting)]
     if sent := [outcome for outcome in outcomes if outcome.state == SENT]:
         record(conf.lake, name, sent, now)
-    return Told(
-        len(sent),
-        len(waiting) - len(sent),
-        next((outcome.reason for outcome in outcomes if outcome.state != SENT), None),
-    )
+    return Told(len(sent), len(waiting) - len(sent), next((outcome.reason for outcome in outcomes if outcome.state != SENT), None))
 
 
 def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:
@@ -98,9 +94,10 @@ def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> Channel
         around = _around(conf, name, state, changes, now)
         policies = {alert: replace(policy, channels=conf.quality.channels) for alert, policy in QUALITY_POLICIES.items()}
         new, standings = notices(name, conf.notice_policies | policies, state.standings, changes, around)
-        if held_back := [Outcome(_waiting(notice), SUPPRESSED, notice.reason) for notice in new if notice.reason]:
+        outcomes = [Outcome(Waiting(notice.message, notice.change_ids), SUPPRESSED, notice.reason) for notice in new]
+        if held_back := [outcome for outcome in outcomes if outcome.reason]:
             record(conf.lake, name, held_back, now)
-        waiting = [*state.waiting, *(_waiting(notice) for notice in new if notice.reason is None)]
+        waiting = [*state.waiting, *(outcome.waiting for outcome in outcomes if outcome.reason is None)]
         state = replace(state, standings=standings, waiting=waiting)
     if state != before:
         state_file(conf.lake, name).write(state)
@@ -135,10 +132,6 @@ def _around(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change
         {row.alert_id for row in ACKNOWLEDGEMENTS.rows(conf.lake)},
         earlier | {change_id: True for entry in state.waiting for change_id in entry.change_ids},
     )
-
-
-def _waiting(notice: Notice) -> Waiting:
-    return Waiting(notice.message, notice.change_ids)
 
 
 def _send(channel: Channel, waiting: Sequence[Waiting]) -> Iterator[Outcome]:

@@ -58,9 +58,9 @@ def cut(sizes: Iterable[tuple[int, float]], after: int, last: int, most: float) 
     yield Range(after, last)
 
 
-def pieces(lake: Lake, name: str, query: str, most_bytes: int = PIECE_BYTES, version: int | None = None) -> Iterator[pa.Table]:
+def pieces(lake: Lake, name: str, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
     """Rows that a query finds in a table, which it calls `rows`, by DataFusion: see `in_pieces`."""
-    table = open_table(lake.table_path(name), version)
+    table = open_table(lake.table_path(name))
     reader = ask(query, {"rows": table})
     # Arrow joins no views of strings.
     declared = pa.schema(table.schema().to_arrow())

@@ -20,21 +20,29 @@ from gold.spec import Group, Late
 from gold.vectors import SCHEMA, in_blocks
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import LIMITS, Piece, measured
+from orchestration.engine.session import from_arrow
 from orchestration.engine.windows import by_entity
 from orchestration.engine.writing import append
-from orchestration.jobs.ranges import pieces
+from orchestration.jobs.ranges import Range, range_after, row_count
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import table_of, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
+from orchestration.storage.reference_data import publish
+from orchestration.storage.silver_settings import silver_config
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import Table
+from orchestration.storage.tables import MAX_ARROW_ROWS, Table
+from silver.account import IDENTITY
+from silver.readings import accepted
+from silver.replay import DUPLICATE, LATE, RECORDED, replayed
+from silver.schema import KEYS
 from silver.spec import Metric
 
 NAME = "replay"
 NO_GOLD_BATCH = -1
 DAY_SECONDS = 86_400
-OF_SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
+READINGS = "silver.readings"
+OF_SILVER = (READINGS, "silver.quarantine", "silver.late", "silver.duplicates")
 
 
 @dataclass(frozen=True)
@@ -61,13 +69,6 @@ class PinnedGeneration:
         pinned = self.lake.spark.read.format("delta").option("versionAsOf", self.snapshot.versions[name])
         return pinned.load(str(self.lake.table_path(name))).where(F.col("bronze_batch") <= self.snapshot.bronze_batch)
 
-    def rows(self, name: str, columns: Sequence[str], where: str) -> Iterator[pa.Table]:
-        """The same without Spark, in pieces: columns of rows for which SQL of DataFusion is true."""
-        if name in self.snapshot.versions:
-            of_prefix = f"bronze_batch <= {self.snapshot.bronze_batch} and {where}"
-            query = f"select {', '.join(columns)} from rows where {of_prefix}"
-            yield from pieces(self.lake, name, query, version=self.snapshot.versions[name])
-
 
 def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     """Copy all records of bronze batches before `first`, the account included."""
@@ -77,6 +78,52 @@ def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     account = table_of(recorded.lake.table_path(LEDGER))
     before = account.filter(pc.less(account["bronze_batch"], first))
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
+
+
+def silver(lake: Lake, recorded: PinnedGeneration, first: int) -> Iterator[int]:
+    """Readings of bronze batches from `first` on; yields the events of each range."""
+    after, up_to = first - 1, recorded.snapshot.bronze_batch
+    while after < up_to:
+        batches = range_after(lake, after, up_to)
+        # It is not worth compiling the plan for a few rows.
+        here = lake.interpreted() if row_count(lake, batches) <= MAX_ARROW_ROWS else lake
+        as_recorded = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
+        yield _of_range(here, as_recorded, batches)
+        after = batches.up_to
+
+
+def _of_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int:
+    events = batches.of(lake.read("bronze.events"))
+    good = accepted(events, publish(lake.conf.lake), silver_config(lake.conf))
+    if batches.after >= 0:
+        good.persist()  # its times are asked before it is written
+    try:
+        readings = replayed(good, _recorded(recorded, batches), _standing(lake, recorded, batches, good))
+        append(readings, lake.tables[READINGS], lake.app_id(NAME, READINGS), batches.up_to, is_large=True)
+        return events.count()
+    finally:
+        good.unpersist()
+
+
+def _recorded(recorded: PinnedGeneration, batches: Range) -> DataFrame:
+    kinds = [
+        batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
+        for rows, kind in ((recorded.late(), LATE), (recorded.read("silver.duplicates"), DUPLICATE))
+    ]
+    return reduce(DataFrame.unionByName, kinds, from_arrow(recorded.lake.spark, RECORDED.empty_table()))
+
+
+def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, good: DataFrame) -> DataFrame:
+    """Keys that measurements of a range may meet again."""
+    none = lake.read(READINGS).select(*KEYS).where(F.lit(False))
+    ends = F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))
+    first, last = good.agg(*ends).collect()[0] if batches.after >= 0 else (None, None)
+    if first is None:
+        return none
+    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
+    placed = (lake.read(READINGS), lake.read("silver.late"), recorded.late())
+    kept = [rows.where(F.col("bronze_batch") <= batches.after).where(of_these_times).select(*KEYS) for rows in placed]
+    return reduce(DataFrame.unionByName, kept, none)
 
 
 def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int) -> int:

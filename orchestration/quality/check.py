@@ -91,7 +91,7 @@ def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
         if group.vector or kind != "vectors"
     }
     declared = tables(conf, Generation()).items()
-    return {name: table.schema for name, table in declared if not name.startswith("gold.") or name in conf.tables_of_followers} | of_gold
+    return {name: table.schema for name, table in declared if not name.startswith("gold.") or name in conf.tables_of_incrementals} | of_gold
 
 
 def _without_measures(suite: Suite) -> Suite:

@@ -1,4 +1,4 @@
-"""`tidemark doctor`: what is wrong with this machine, the conf, the lake and what they reach, and the command that mends it."""
+"""`tidemark doctor`: what is wrong with this machine, the conf, the lake and what they reach, and the command that fixes it."""
 
 import shutil
 import socket
@@ -46,7 +46,7 @@ Parts = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """`verdict`: good, warning or bad. `command`: what mends it, or shows more; empty where nothing has to be done."""
+    """`verdict`: good, warning or bad. `command`: fixes it, or shows more; empty where nothing has to be done."""
 
     what: str
     verdict: str

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from orchestration.connectors.outages import Outages
 from orchestration.connectors.sources.source import Notice, Source, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -15,8 +16,7 @@ from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, PendingBatch, commit_batch, poll
 from orchestration.storage.positions import is_begun_by_silver
-from orchestration.supervisor.ends import note_ends
-from orchestration.supervisor.outages import Outages
+from orchestration.supervisor.status import note_ends
 
 PATIENCE_SECONDS = 0.2
 """For a source that has just been asked; after that the others go on without it."""

@@ -12,8 +12,11 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
-from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, plant_flows, retry
-from orchestration.jobs.snapshots import take_snapshot
+from orchestration.jobs import maintenance, missing_fields
+from orchestration.jobs.account import retry
+from orchestration.jobs.gold import amendments, idle_groups
+from orchestration.jobs.gold.flows import refuse_changed
+from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.storage.bindings import bind, changed_since_begun
 from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.commit import create, fence
@@ -21,7 +24,7 @@ from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
-from orchestration.storage.positions import accounted_for, passed_by_silver
+from orchestration.storage.positions import FLOWS, accounted_for, passed_by_silver
 from orchestration.storage.references import ReferenceTables
 from orchestration.storage.registry import sync
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables, sealed_tables
@@ -75,7 +78,7 @@ class PipelineRun:
             self._progress.notice(Notice("settings have changed", {"reason": str(change)}))
         for flow in self.flows["gold"]:
             amendments.refuse_older(lake, flow.name.removeprefix("gold."))
-        plant_flows.refuse_changed(lake)
+        refuse_changed(lake)
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
@@ -173,7 +176,7 @@ class PipelineRun:
         if amendments.NAME in self._jobs:
             self.quality_gate.let_late_through()
         self._do(amendments.NAME)
-        self._do(plant_flows.NAME)
+        self._do(FLOWS)
         self._pin()
         self.quality_gate.warn()
 

@@ -26,11 +26,12 @@ from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import flows
-from orchestration.jobs import amendments, plant_flows, retry
 from orchestration.jobs import replay as batch_replay
+from orchestration.jobs.account import retry
+from orchestration.jobs.gold import amendments
+from orchestration.jobs.gold.flows import follow_all
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
-from orchestration.jobs.silver_replay import silver
-from orchestration.jobs.snapshots import take_snapshot
+from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
 from orchestration.storage.commit import create, fence
@@ -38,7 +39,7 @@ from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
-from orchestration.storage.positions import GoldPosition, retried
+from orchestration.storage.positions import FLOWS, GoldPosition, retried
 from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import ensure
@@ -66,7 +67,7 @@ class Plan:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
             yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
-            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME, plant_flows.NAME))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME, FLOWS))
             yield from (f"gold/{kind}" for kind in (*FLOW_KINDS, "alerts"))
         yield from (f"checkpoints/gold.{stream}" for stream in self.streams)
 
@@ -119,7 +120,7 @@ def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
     run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
-    for _ in chain(amendments.amend_all(following, plan.streams), plant_flows.follow_all(following) if plan.is_silver else ()):
+    for _ in chain(amendments.amend_all(following, plan.streams), follow_all(following) if plan.is_silver else ()):
         pass
 
 
@@ -198,7 +199,7 @@ def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: P
         batch_replay.copy_before(following, recorded, first)
     built = recorded
     for _ in range(1 + ROUNDS):
-        progress.follow(STEPS[0], silver(following, built, first))
+        progress.follow(STEPS[0], batch_replay.silver(following, built, first))
         progress.ended(STEPS[0])
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
     up_to = first - 1

@@ -17,7 +17,7 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import gold_amendments, quarantine_retry
-from orchestration.jobs import retry
+from orchestration.jobs.account import retry
 from orchestration.storage import generations
 from orchestration.supervisor.pipeline_run import PipelineRun
 from orchestration.supervisor.service_state import beat

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.all import channels
 from orchestration.connectors.channels.channel import Channel
-from orchestration.connectors.outages import Kind
+from orchestration.connectors.outages import Kind, Outages
 from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink import Sink
 from orchestration.connectors.sources.source import Notice
@@ -19,7 +19,6 @@ from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError, without_secrets
 from orchestration.jobs.notices import tell
 from orchestration.jobs.sinks import send
-from orchestration.supervisor.outages import Outages
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 60.0
 """After a failure, and each time twice as long."""

@@ -1,28 +1,42 @@
-"""How far each flow is, read from the Delta logs and the checkpoints: without Spark, without reading a row, and beside a running pipeline.
+"""How far each flow, source and sink is, from what the lake remembers: without Spark, beside a running pipeline; no source or sink is asked.
 
 A checkpoint of Spark holds `offsets/N`, up to where batch N reads, and `commits/N`, written once batch N is done. A Delta source's offset
 is a version and the index of the last file read of it; a negative index means that nothing of that version is read yet.
 """
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestration.conf.model import Conf
+from orchestration.conf.model import Conf, Source
+from orchestration.connectors.outages import Outage, current_outage
+from orchestration.connectors.sinks.sink_states import SinkState, read_state
+from orchestration.connectors.sources.all import source_of
+from orchestration.connectors.sources.spool import BYTE, SEGMENT
+from orchestration.connectors.sources.spool_records import MARK_BYTES, waiting
+from orchestration.jobs.sinks import newest_table
 from orchestration.location import Location
 from orchestration.storage import positions
 from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
-from orchestration.storage.source_offsets import offsets_told_at, source_offsets
+from orchestration.storage.lake_layout import spool_folder
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.storage.source_offsets import SourceOffset, offsets_told_at, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_micros
 
 LEDGER, EVENTS = "silver.ledger", "bronze.events"
-COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
+FLOW_COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
+WAITING = ("waiting_messages", "waiting_bytes", "lag_seconds")
+SOURCE_COLUMNS = ("source", "kind", "state", "down_since", "offset", "last_received_at", "rows_last_hour", *WAITING, "reason")
+SINK_COLUMNS = ("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind", "rows_behind", "lag_seconds", "down_since", "reason")
+ENDS = "ends"
+"""Folder of `<source>.json`: the ends of a source when a run last looked."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +47,8 @@ class Arrears:
     behind: int | None = None
 
 
-def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """One row a flow and table, in the order in which data passes them; instants in UTC, None where there is nothing to say yet.
+def flow_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """Return one row a flow and table (FLOW_COLUMNS), in the order in which data passes them; instants in UTC, None where there is nothing to say yet.
 
     Bronze has no arrears here: what waits for it are files, not rows.
     """
@@ -68,8 +82,8 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
-    if conf.followers:
-        yield positions.FLOWS, None, conf.tables_of_followers
+    if conf.incrementals:
+        yield positions.FLOWS, None, conf.tables_of_incrementals
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
@@ -117,7 +131,7 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
 
 def _of_flows(lake: LakeStore) -> Batch:
     """The bronze batch that all flows and alerts have passed, and the instant before which all that they read is counted."""
-    names = lake.conf.followers
+    names = lake.conf.incrementals
     started = [flow for name in names if (flow := positions.step_file(lake, name).read())]
     if len(started) < len(names):
         return Batch()
@@ -146,3 +160,88 @@ def arrears_after(bronze_batch: int, events: Location, now: datetime) -> Arrears
         if sum(counts):
             oldest, unread = committed_at, unread + sum(counts)
     return Arrears(round(max((now - oldest).total_seconds(), 0.0), 1), unread)
+
+
+def source_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """Return one row a source of conf (SOURCE_COLUMNS), in its order; instants in UTC, None where there is nothing to say.
+
+    `state`: `paused`, `down` when it was asked last, `new` as long as bronze has read nothing of it, else `up`.
+    """
+    events = LakeStore(conf).table_path("bronze.events")
+    offsets, rows = source_offsets(events), rows_since(events, now - timedelta(hours=1))
+    return [_of_source(conf, declared, offsets.get(name), rows.get(name, 0), now) for name, declared in conf.sources.items()]
+
+
+def _of_source(conf: Conf, declared: Source, stored: SourceOffset | None, rows: int, now: datetime) -> dict[str, Any]:
+    name = declared.name
+    outage = current_outage(conf.lake, "source", name) or current_outage(conf.lake, "collected", name)
+    waiting_bytes, lag_seconds = _waiting(conf, name, stored, now)
+    waiting_messages = source_of(conf, name).waiting(stored.offset if stored else {}, _noted_ends(conf.lake, name))
+    cells = (
+        *(name, declared.transport.kind, _state_of_source(declared, stored, outage), outage and outage.since),
+        *(stored and source_of(conf, name).describe(stored.offset), stored and stored.received_at, rows),
+        *(waiting_messages, waiting_bytes, lag_seconds, outage and outage.reason),
+    )
+    return dict(zip(SOURCE_COLUMNS, cells, strict=True))
+
+
+def _state_of_source(declared: Source, stored: SourceOffset | None, outage: Outage | None) -> str:
+    if declared.is_paused:
+        return "paused"
+    return "down" if outage else "up" if stored else "new"
+
+
+def _waiting(conf: Conf, name: str, stored: SourceOffset | None, now: datetime) -> tuple[int | None, float | None]:
+    """Return the bytes of pushed events that bronze does not have, and for how many seconds the first of them has waited."""
+    folder, offset = spool_folder(conf.lake, name), stored.offset if stored else {}
+    if not folder.exists():
+        return None, None
+    waiting_bytes, since_us = waiting(folder.local, int(offset.get(SEGMENT, -1)), int(offset.get(BYTE, MARK_BYTES)))
+    lag = 0.0 if since_us is None else (now - datetime.fromtimestamp(0, UTC)).total_seconds() - since_us / 1_000_000
+    return waiting_bytes, round(max(lag, 0.0), 1)
+
+
+def note_ends(lake: Location, source: str, ends: Mapping[str, int]) -> None:
+    """Note the ends of a source in the place of those before; without a word where the disk is full, as nothing depends on it."""
+    file = (lake / ENDS / f"{source}.json").local
+    draft = file.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(ends))
+        draft.replace(file)
+
+
+def _noted_ends(lake: Location, source: str) -> Mapping[str, int]:
+    """Return the ends by position, as the source names it; empty where none are noted."""
+    try:
+        ends: dict[str, int] = json.loads((lake / ENDS / f"{source}.json").local.read_text())
+    except (OSError, ValueError):
+        return {}
+    return ends
+
+
+def sink_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """Return one row a sink (SINK_COLUMNS); None where there is nothing to say yet.
+
+    `rows_behind`: rows that the newest snapshot has and the target has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
+    """
+    return [_of_sink(conf, name, read_state(conf, name), now) for name in conf.sinks]
+
+
+def describe_sinks_down(conf: Conf) -> list[str]:
+    """A sentence for each sink that is down."""
+    outages = [current_outage(conf.lake, "sink", name) for name in conf.sinks]
+    return [f"down since {outage.since}: {outage.reason}" for outage in outages if outage]
+
+
+def _of_sink(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, Any]:
+    sent, behind, rows, lag = state.sent, None, None, None
+    pinned = newest_table(conf, name)
+    if pinned is not None:
+        missing = [snapshot for snapshot in all_snapshots(conf.lake) if sent is None or snapshot.snapshot_id > sent.snapshot_id]
+        missing = [snapshot for snapshot in missing if snapshot.snapshot_id <= pinned.position.snapshot_id]
+        behind, lag = len(missing), round(max((now - missing[0].at).total_seconds(), 0.0), 1) if missing else 0.0
+        rows = 0 if sent == pinned.position else pinned.count(None if pinned.is_replaced_since(sent) else sent)
+    settings, outage = conf.sinks[name], current_outage(conf.lake, "sink", name)
+    cells = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag
+    return dict(zip(SINK_COLUMNS, (*cells, outage and outage.since, outage and outage.reason), strict=True))

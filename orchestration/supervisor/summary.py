@@ -14,7 +14,7 @@ from orchestration.audit import quarantine
 from orchestration.audit.reconciliation.account import Rows
 from orchestration.audit.reconciliation.gold_account import open_windows
 from orchestration.engine.lake import Lake
-from orchestration.jobs.idle_groups import patience_seconds
+from orchestration.jobs.gold.idle_groups import patience_seconds
 from orchestration.jobs.ranges import Range
 from orchestration.rendering import plain, short
 from orchestration.storage.delta import added, max_in_log, table_of

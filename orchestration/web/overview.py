@@ -19,9 +19,10 @@ from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
-from orchestration.supervisor import sink_status, source_status, status
 from orchestration.supervisor.history import newest_batches
 from orchestration.supervisor.service_state import parts_of
+from orchestration.supervisor.status import EVENTS, flow_status, sink_status, source_status
+from orchestration.supervisor.status import LEDGER as LEDGER_FLOW
 from orchestration.utc import from_iso
 from orchestration.web.alerts import count_firing
 from orchestration.web.freshness import Freshness, NewestFreshness
@@ -99,7 +100,7 @@ def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) ->
     conf, now = request.conf, request.now
     snapshot = find_snapshot(conf.lake)
     groups = newest.of(conf, request.queries, snapshot)
-    sources, flows, sinks = source_status.status(conf, now), status.status(conf, now), sink_status.status(conf, now)
+    sources, flows, sinks = source_status(conf, now), flow_status(conf, now), sink_status(conf, now)
     counts.note(now, {row["table"]: row["rows"] for row in flows})
     lags, up_to_date = _own_lags(sources, flows), _up_to_date(conf, groups)
     nodes = [
@@ -112,7 +113,7 @@ def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) ->
         nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
     parts = parts_of(conf.lake)
     troubles = [replace(trouble, command=f"{conf.command} {trouble.command}") for trouble in _troubles(conf, parts, sources, sinks)]
-    bronze = next((row["rows"] for row in flows if row["table"] == status.EVENTS), 0)
+    bronze = next((row["rows"] for row in flows if row["table"] == EVENTS), 0)
     stale = [group for group in groups if group.is_stale]
     return Overview(now, snapshot, nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake), stale)
 
@@ -153,7 +154,7 @@ def _own_lags(sources: Rows, flows: Rows) -> dict[str, float]:
     """Return the longest lag of its own in each layer. The ledger is not counted: nothing reads from it."""
     lags = dict.fromkeys(LAYERS, 0.0) | {"sources": max((row["lag_seconds"] or 0.0 for row in sources), default=0.0)}
     for row in flows:
-        if row["flow"] != status.LEDGER:
+        if row["flow"] != LEDGER_FLOW:
             layer = row["flow"].split(".", 1)[0]
             lags[layer] = max(lags[layer], row["lag_seconds"] or 0.0)
     return lags

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,26 +16,22 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from bronze.events import ARRIVED
-from orchestration.audit.verify.check import verify
-from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import ConfError, TidemarkError
-from orchestration.flows import flows
 from orchestration.jobs import maintenance
 from orchestration.jobs.preview import preview
-from orchestration.jobs.retry import Chosen
+from orchestration.jobs.account.retry import Chosen
 from orchestration.location import Location
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage import references, registry
 from orchestration.storage.tables import LakeStore
-from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
-from tests.lakes import KITCHEN, conf, copy_tree, event, land, recorded, rewrite, run, run_until, table
+from tests.lakes import KITCHEN, conf, copy_tree, differences, event, land, recorded, replay, rewrite, run, run_until, table
 from tests.rows import at
 from tests.test_blocks import write_part
 from tests.test_readme import BLOCK, ROOT, TEXT
@@ -69,10 +64,6 @@ def attributes(made: Conf, name: str = "silver.readings") -> Mapping[tuple[str, 
     """By device and value."""
     rows = recorded(LakeStore(made), name).to_pylist(maps_as_pydicts="strict")
     return {(row["device_id"], row["value"]): row["attributes"] for row in rows}
-
-
-def differences(made: Conf) -> list[Any]:
-    return [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first]
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +120,7 @@ def test_verify_names_a_reading_that_has_the_wrong_customer(made: Conf) -> None:
 
 
 def test_a_replay_gives_the_same_readings_although_the_tables_have_changed(spark: SparkSession, made: Conf) -> None:
-    lake = Lake(made, spark)
-    wanted = plan(lake, None, None)
-    with Progress([*STEPS, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
-        finish(build(lake, wanted, progress), wanted, progress)
+    replay(made, spark)
     assert attributes(made) == EXPECTED
     assert differences(made) == []
 

@@ -14,7 +14,7 @@ from gold.alerts import Judged, judge
 from gold.flow_spec import Counter, Kind, Pairs, Sessions, StateMachine, Transition
 from gold.signals import samples
 from gold.spec import Group
-from orchestration.jobs import plant_alerts
+from orchestration.jobs.gold import exact_alerts
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 from tests.declared_flow import flow_of
@@ -63,8 +63,8 @@ def other_alert(**changes: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """Alerts that wait are judged as if they were declared otherwise."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(plant_alerts, "samples", lambda store, alert, *of, **until: samples(store, _other(alert), *of, **until))
-        patch.setattr(plant_alerts, "judge", lambda alert, *of: judge(_other(alert), *of))
+        patch.setattr(exact_alerts, "samples", lambda store, alert, *of, **until: samples(store, _other(alert), *of, **until))
+        patch.setattr(exact_alerts, "judge", lambda alert, *of: judge(_other(alert), *of))
 
     def _other(alert: Alert) -> Alert:
         return replace(alert, **changes) if alert.for_seconds else alert
@@ -77,7 +77,7 @@ def lost_recovery(patch: pytest.MonkeyPatch) -> None:
         judged = judge(*of)
         return judged._replace(changes=judged.changes.filter(pc.not_equal(judged.changes["state"], "normal")))
 
-    patch.setattr(plant_alerts, "judge", without_ends)
+    patch.setattr(exact_alerts, "judge", without_ends)
 
 
 def clock_that_restarts(patch: pytest.MonkeyPatch) -> None:
@@ -87,12 +87,12 @@ def clock_that_restarts(patch: pytest.MonkeyPatch) -> None:
         later = {entity: state.last + alert.for_seconds * 10**6 for entity, state in states.items() if state.name == "pending"}
         return judge(alert, {**states, **{entity: replace(states[entity], due=due) for entity, due in later.items()}}, *of)
 
-    patch.setattr(plant_alerts, "judge", restarted)
+    patch.setattr(exact_alerts, "judge", restarted)
 
 
 def lost_account(patch: pytest.MonkeyPatch) -> None:
-    account = plant_alerts._account
-    patch.setattr(plant_alerts, "_account", lambda *of: account(*of).slice(0, 0))
+    account = exact_alerts._account
+    patch.setattr(exact_alerts, "_account", lambda *of: account(*of).slice(0, 0))
 
 
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {

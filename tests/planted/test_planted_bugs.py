@@ -24,7 +24,8 @@ from orchestration.conf.model import Device
 from orchestration.engine import windows
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.jobs import amendments, maintenance
+from orchestration.jobs import maintenance
+from orchestration.jobs.gold import amendments
 from orchestration.location import Location
 from orchestration.storage import bindings, lease, reference_data
 from orchestration.storage.delta import table_of

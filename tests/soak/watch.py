@@ -104,8 +104,7 @@ class Watch:
 
     def processes(self) -> list[psutil.Process]:
         """All that runs, without `up`."""
-        service = read_service(self.lake)
-        return [process for part in service.parts if part.pid for process in session_of(part.pid)] if service else []
+        return self.up.left()
 
     def restarts(self) -> dict[str, int]:
         """By part, since this `up` began."""

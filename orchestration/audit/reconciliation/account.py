@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs.retry import versions_before_retry
+from orchestration.jobs.account.retry import versions_before_retry
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, in_log, is_table, open_table
 from orchestration.storage.ops_tables import COUNTED, LEDGER

@@ -75,7 +75,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
-    slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in conf.followers}
+    slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in conf.incrementals}
     started = {name: this for name, file in slices.items() if (this := StateFile(file, _Slice, DAMAGED).read())}
     closed |= {name: from_micros(max(this.after.until, 0)) for name, this in started.items()}
     began = {name: from_micros(max(this.began, 0)) for name, this in started.items()}
@@ -86,7 +86,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
 def _names(conf: Conf, generation: Generation) -> list[str]:
     silver = [f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates")]
     gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
-    return ["bronze.events", "ops.ledger", *silver, *gold, *conf.tables_of_followers]
+    return ["bronze.events", "ops.ledger", *silver, *gold, *conf.tables_of_incrementals]
 
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:

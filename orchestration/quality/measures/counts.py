@@ -125,7 +125,7 @@ def merged(rows: Sequence[Row]) -> list[Row]:
 
 def balanced(context: Context, table: str) -> Outcome:
     """In every bronze batch up to the ledger's newest, the tables hold as many rows as it counted."""
-    from orchestration.jobs.retry import pending
+    from orchestration.jobs.account.retry import pending
 
     lake = context.lake
     if pending(lake) is not None:

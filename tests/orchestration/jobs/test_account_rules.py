@@ -10,7 +10,7 @@ from orchestration.audit.verify.silver_evaluator import Registered, SilverEvalua
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
-from orchestration.jobs import ledger
+from orchestration.jobs.account import ledger
 from orchestration.storage.positions import accounted_for
 from silver.schema import REFERENCES
 from tests.lakes import conf, event, land, minutes, run, table

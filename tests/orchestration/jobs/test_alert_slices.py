@@ -1,8 +1,7 @@
 """The job of alerts, slice by slice, without Spark: kills, changes of conf, and a million readings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,16 @@ import pytest
 
 from gold.alert_spec import Alert, Signal
 from gold.slices import instants
-from orchestration import crash
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
-from orchestration.jobs import slices
-from orchestration.jobs.plant_alerts import PlantAlert
-from orchestration.jobs.slices import Prefix
+from orchestration.jobs.gold import slices
+from orchestration.jobs.gold.exact_alerts import ExactAlert
+from orchestration.jobs.gold.prefix import Prefix
 from orchestration.storage.commit import append_rows
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA
 from orchestration.utc import from_micros, to_micros
 from tests.lakes import conf, recorded, write
+from tests.orchestration.jobs.killed import killed
 from tests.rows import at
 
 START = to_micros(at("2026-01-05T00:00:00"))
@@ -47,23 +46,8 @@ def readings(lake: Lake, value: np.ndarray, devices: int, batch: int, since: int
 
 def follow(lake: Lake, batch: int) -> None:
     for alert in lake.conf.alerts.values():
-        for _ in slices.follow(lake, PlantAlert(alert), Prefix(batch, {})):
+        for _ in slices.follow(lake, ExactAlert(alert), Prefix(batch, {})):
             pass
-
-
-class KilledError(Exception):
-    """As if the process had died."""
-
-
-def killed(at_point: Point, passing: int) -> Callable[[Point], None]:
-    """A crash point that kills at its n-th passing."""
-    passings = count(1)
-
-    def point(passed: Point) -> None:
-        if passed is at_point and next(passings) == passing:
-            raise KilledError
-
-    return point
 
 
 def changes(lake: Lake, name: str = "hot") -> list[tuple[str, str, int]]:
@@ -89,13 +73,11 @@ def followed(lake: Lake, batches: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("passing", [1, 2])
 @pytest.mark.parametrize("at_point", [Point.FLOW_BEGUN, Point.FLOW_WRITTEN])
-def test_a_kill_loses_no_change_and_doubles_none(at_point: Point, passing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_loses_no_change_and_doubles_none(at_point: Point, passing: int, tmp_path: Path) -> None:
     whole, lake = declared(tmp_path / "whole", HOT), declared(tmp_path / "killed", HOT)
     followed(whole, [0, 1, 2])
-    with monkeypatch.context() as patch:
-        patch.setattr(crash, "point", killed(at_point, passing))
-        with pytest.raises(KilledError):
-            followed(lake, [0, 1, 2])
+    with killed(at_point, passing):
+        followed(lake, [0, 1, 2])
     followed(lake, range(passing, 3))
     assert changes(lake) == changes(whole)
     assert len(changes(whole)) > 10
@@ -112,13 +94,11 @@ def test_an_alert_that_is_removed_and_declared_again_has_missed_nothing(tmp_path
 
 @pytest.mark.parametrize("at_point", [Point.FLOW_BEGUN, Point.FLOW_WRITTEN])
 def test_a_slice_that_a_kill_left_is_finished_as_it_was_begun_though_the_alert_is_another_one_now(
-    at_point: Point, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at_point: Point, tmp_path: Path
 ) -> None:
     before, other = declared(tmp_path, HOT), declared(tmp_path, replace(HOT, when="value > 1000"))
-    with monkeypatch.context() as patch:
-        patch.setattr(crash, "point", killed(at_point, 1))
-        with pytest.raises(KilledError):
-            followed(before, [0])
+    with killed(at_point):
+        followed(before, [0])
     followed(other, [1])
     of_oven = [(state, second) for entity, state, second in changes(other) if entity == "device-0"]
     assert sorted(of_oven, key=lambda change: change[1]) == [("pending", 200), ("firing", 210), ("normal", 599)]
@@ -134,7 +114,7 @@ def test_a_count_over_a_long_time_without_readings_comes_in_slices_that_fit_in_m
         for batch, (rows, since) in enumerate(((2, 0), (600, 20_000), (2, 40_000))):
             readings(lake, np.full(rows, 200.0), 2, batch, since)
         monkeypatch.setattr(slices, "SLICE_ROWS", slice_rows)
-        count_of_slices = sum(1 for _ in slices.follow(lake, PlantAlert(few), Prefix(2, {})))
+        count_of_slices = sum(1 for _ in slices.follow(lake, ExactAlert(few), Prefix(2, {})))
         return changes(lake, "few"), count_of_slices
 
     (whole, one), (cut, several) = judged(1_000_000), judged(100)

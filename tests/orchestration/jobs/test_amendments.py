@@ -1,11 +1,11 @@
-"""What a round of amendments looks at, by the logs of tables written by hand."""
+"""What a step of amendments looks at, by the logs of tables written by hand."""
 
 from pathlib import Path
 
 import pytest
 
 from orchestration.engine.lake import Lake
-from orchestration.jobs.amendments import NOWHERE, Round, _may_be_late
+from orchestration.jobs.gold.amendments import NOWHERE, Step, _may_be_late
 from orchestration.storage.commit import append_rows
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.tables import ensure
@@ -19,5 +19,5 @@ def test_late_rows_of_the_first_micro_batch_of_a_generation_are_folded_in_once(s
     ensure(table)
     append_rows(table.location, table.schema.empty_table(), lake.app_id("gold.kitchen", table.name), 0)
     after = GoldPosition(seen, 0, 5, 5)
-    assert _may_be_late(lake, "kitchen", Round(1, after, GoldPosition(1, 0, 6, 6))) == is_due
-    assert not _may_be_late(lake, "presses", Round(1, NOWHERE, after))
+    assert _may_be_late(lake, "kitchen", Step(1, after, GoldPosition(1, 0, 6, 6))) == is_due
+    assert not _may_be_late(lake, "presses", Step(1, NOWHERE, after))

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
-from orchestration.jobs import ledger, measurements
+from orchestration.jobs.account import ledger, measurements
 from orchestration.storage import row_pieces
 from silver import account
 from silver.schema import DUPLICATES

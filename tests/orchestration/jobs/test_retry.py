@@ -16,22 +16,20 @@ from rich.console import Console
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
-from orchestration.audit.verify.check import verify
-from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.flows import flows, quarantine_retry
-from orchestration.jobs import retry, snapshots
-from orchestration.jobs.amendments import NAME as AMENDMENTS
-from orchestration.jobs.retry import Chosen
+from orchestration.flows import quarantine_retry
+from orchestration.jobs.account import retry
+from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
+from orchestration.jobs.account.retry import Chosen
+from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.location import Location
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import KITCHEN, METRICS, conf, copy_tree, event, land, latest, minutes, multiset, run, table
+from tests.lakes import KITCHEN, METRICS, conf, copy_tree, differences, event, land, latest, minutes, multiset, replay, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -107,7 +105,7 @@ def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
 
 def wrong(made: Conf) -> list[Any]:
     """What `tidemark ledger` and `tidemark verify` find."""
-    return [*accounted(made)[1], *(difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first)]
+    return [*accounted(made)[1], *differences(made)]
 
 
 def temperature(made: Conf, minute: int) -> list[float]:
@@ -115,14 +113,6 @@ def temperature(made: Conf, minute: int) -> list[float]:
     windows = latest(made, "gold.kitchen_aggregates", ["device_id", "metric", "window_end"])
     (row,) = windows[windows.window_start == at_minute(minute)].to_dict("records")
     return [row["revision"], row["count"], row["sum"]]
-
-
-def replay(made: Conf, spark: SparkSession, group: str | None = None) -> None:
-    """`tidemark replay`."""
-    lake = Lake(made, spark)
-    wanted = plan(lake, group, None)
-    with Progress([*STEPS, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
-        finish(build(lake, wanted, progress), wanted, progress)
 
 
 def test_only_events_of_the_rule_and_source_that_were_asked_for_are_looked_at_again(mended: Conf, spark: SparkSession) -> None:
@@ -176,7 +166,7 @@ def test_a_replay_pins_no_quarantine_that_a_killed_retry_left(killed: list[Conf]
     replay(made, spark, "kitchen")
     assert all_snapshots(made.lake) == before
     retry.finish(Lake(made, spark))
-    pinned = snapshots.take_snapshot(Lake(made), START)
+    pinned = take_snapshot(Lake(made), START)
     assert pinned is not None
     assert pinned.generation == 2
     assert wrong(made) == []

@@ -1,31 +1,25 @@
 """A kill in a batch of gold: until its stream has repeated it, nothing is folded in, and no snapshot holds a part of it."""
 
 import io
-import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from orchestration import crash
-from orchestration.audit.verify.check import verify
-from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.jobs import amendments
-from orchestration.jobs.retry import Chosen
+from orchestration.jobs.gold import amendments
+from orchestration.jobs.account.retry import Chosen
 from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.run import retry_quarantine
-from tests.lakes import KITCHEN, conf, copied, event, land, minutes, recorded, run
+from tests.lakes import KITCHEN, conf, copied, differences, event, land, minutes, recorded, run
+from tests.orchestration.jobs.killed import killed
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -35,24 +29,6 @@ Kill = tuple[Point | None, int]
 UNHARMED = None, 1
 HALF_WRITTEN, WRITTEN = (Point.AGGREGATES_WRITTEN, 1), (Point.WINDOWS_WRITTEN, 2)  # the first batch of a run closes nothing
 HALF_AMENDED = Point.AMENDMENT_HALF_WRITTEN, 1
-
-
-class KilledError(Exception):
-    """As a kill would, where Spark ends the query of whoever raises it."""
-
-
-@contextmanager
-def killed(at: Point | None, passing: int = 1) -> Iterator[None]:
-    """Inside, a run ends at that passing of the point; at none, where there is no point."""
-    left = itertools.count(passing, -1)
-
-    def point(passed: Point) -> None:
-        if passed is at and next(left) == 1:
-            raise KilledError
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises((KilledError, StreamingQueryException)) if at else nullcontext():
-        patch.setattr(crash, "point", point)
-        yield
 
 
 def half_an_hour(number: int) -> list[str]:
@@ -103,9 +79,9 @@ def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
     """Gold to the revision, the newest snapshot, and `tidemark verify`."""
     assert gold(made) == gold(undisturbed)
     assert_whole(made)
-    newest, expected = (all_snapshots(each.lake)[-1] for each in (made, undisturbed))
+    newest, expected = (all_snapshots(lake.lake)[-1] for lake in (made, undisturbed))
     assert (newest.bronze_batch, newest.closed_until) == (expected.bronze_batch, expected.closed_until)
-    assert [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first] == []
+    assert differences(made) == []
 
 
 @pytest.mark.parametrize("kill", [HALF_WRITTEN, pytest.param(WRITTEN, marks=pytest.mark.slow)])

@@ -25,7 +25,7 @@ from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
-from orchestration.supervisor.status import status
+from orchestration.supervisor.status import flow_status
 from tests.lakes import DEVICES, KITCHEN, conf, copy_tree, event, land, recorded, run, run_until, table
 from tests.rows import at
 
@@ -183,7 +183,7 @@ def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(see
     assert gold_discrepancies(tables) == []
     assert [row["late"] for row in gold_account(lake, tables)] == [FILES - 1]
     assert verify(latest_snapshot(made), made).is_clean
-    lines_of_status = status(made, datetime.now(UTC))
+    lines_of_status = flow_status(made, datetime.now(UTC))
     assert {line["behind"] for line in lines_of_status} == {0, None}
     assert lines_of_status[0]["rows"] == FILES * (MINUTES + 3) - 1
 

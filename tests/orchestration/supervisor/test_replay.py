@@ -1,30 +1,25 @@
 """Replay: the next generation holds what the one before held, goes on as that one would have, and takes its place at once."""
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from gold.spec import Late
-from orchestration.audit.verify.check import verify
-from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
 from orchestration.engine import writing
-from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
-from orchestration.flows import flows
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.supervisor.replay import STEPS, build, finish, plan
+from orchestration.supervisor.replay import STEPS
 from orchestration.supervisor.rollback import roll_back
-from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, run
+from tests.lakes import KITCHEN, PRESSES, conf, differences, event, land, minutes, replay, run
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -44,36 +39,10 @@ TABLES = {
 }
 
 
-def all_of(made: Conf, spark: SparkSession) -> Mapping[str, list[str]]:
+def all_of(made: Conf) -> Mapping[str, list[str]]:
     """Every table by its newest snapshot."""
-    lake = Lake(made, spark)
-    return {name: sorted(map(str, lake.sql(f"select {columns} from {name}").toArrow().to_pylist())) for name, columns in TABLES.items()}
-
-
-class Meanwhile(Progress):
-    """Does something once, as soon as a job has ended."""
-
-    def __init__(self, flows: Sequence[str], job: str, then: Callable[[], None]) -> None:
-        super().__init__(flows, Console(file=io.StringIO()))
-        self._awaited: str | None = job
-        self._then = then
-
-    def ended(self, flow: str) -> None:
-        super().ended(flow)
-        if flow == self._awaited:
-            self._awaited = None
-            self._then()
-
-
-def replay(
-    made: Conf, spark: SparkSession, group: str | None = None, since: date | None = None, then: Callable[[], None] = lambda: None
-) -> int:
-    """`tidemark replay`; the generation that then serves. `then`: what happens as soon as it has built the readings."""
-    lake = Lake(made, spark)
-    wanted = plan(lake, group, since)
-    with Meanwhile([*STEPS, *(flow.name for flow in flows(lake))], STEPS[0], then) as progress:
-        finish(build(lake, wanted, progress), wanted, progress)
-    return active_generation(made.lake).generation
+    engine = DuckDbEngine(made, Limits())
+    return {name: sorted(map(str, engine.ask(Question(f"select {columns} from {name}")).rows.to_pylist())) for name, columns in TABLES.items()}
 
 
 def in_process(_: pytest.MonkeyPatch) -> None:
@@ -83,10 +52,6 @@ def in_process(_: pytest.MonkeyPatch) -> None:
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """As streams write many readings."""
     monkeypatch.setattr(writing, "MANY_BYTES", 0)
-
-
-def differences(made: Conf) -> list[Any]:
-    return [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first]
 
 
 def kitchen_and_press(start: datetime, count: int, value: float = 1.0) -> list[str]:
@@ -120,10 +85,10 @@ def of_three_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 
 def test_a_replay_holds_the_same_rows(spark: SparkSession, of_three_files: Conf) -> None:
     made = of_three_files
-    before = all_of(made, spark)
+    before = all_of(made)
     assert all(before.values()), {name: len(rows) for name, rows in before.items()}
     assert replay(made, spark) == 2
-    assert all_of(made, spark) == before
+    assert all_of(made) == before
     assert all_snapshots(made.lake)[-1].generation == 2
     assert differences(made) == []
     with pytest.raises(TidemarkError, match="there is no other generation 9 to roll back to; there is 1"):
@@ -136,17 +101,17 @@ def test_after_a_replay_a_lake_goes_on_alike_and_can_be_taken_back(spark: SparkS
     made = of_three_files
     if active_generation(made.lake).generation == 1:
         replay(made, spark)
-    before, first = all_of(made, spark), next(pinned for pinned in reversed(all_snapshots(made.lake)) if pinned.generation == 1)
+    before, first = all_of(made), next(pinned for pinned in reversed(all_snapshots(made.lake)) if pinned.generation == 1)
     land(made.folder, "4.json", AFTER)
     run(made, spark)
-    after = all_of(made, spark)
+    after = all_of(made)
     assert differences(made) == []
     # The first generation has never been disturbed.
     assert roll_back(made.lake, 1).generation == 1
-    assert all_of(made, spark) == before
+    assert all_of(made) == before
     assert all_snapshots(made.lake)[-1].versions == first.versions
     run(made, spark)
-    assert all_of(made, spark) == after != before
+    assert all_of(made) == after != before
     assert differences(made) == []
 
 
@@ -156,17 +121,17 @@ def test_a_replay_of_a_group_or_since_a_day_holds_the_same_rows_and_goes_on_alik
     for name in ("1.json", "2.json"):
         land(tmp_path, name, FILES[name])
         run(made, spark)
-    before = all_of(made, spark)
+    before = all_of(made)
     assert replay(made, spark, since=date(2100, 1, 1)) == 2  # nothing is judged anew, all is copied
     assert replay(made, spark, group="kitchen") == 3
-    assert all_of(made, spark) == before
+    assert all_of(made) == before
     land(tmp_path, "4.json", AFTER)
     run(made, spark)
-    after = all_of(made, spark)
+    after = all_of(made)
     assert differences(made) == []
     assert roll_back(made.lake, 1).generation == 1
     run(made, spark)
-    assert all_of(made, spark) == after != before
+    assert all_of(made) == after != before
 
 
 @pytest.mark.slow
@@ -184,10 +149,18 @@ def test_a_replay_builds_on_to_what_came_meanwhile(
 
     come(["1.json"])
     built = all_snapshots(made.lake)[-1].bronze_batch
-    assert replay(made, spark, then=lambda: come(["2.json", "3.json"])) == 2
+    ended, left = Progress.ended, [["2.json", "3.json"]]
+
+    def ended_and_come(progress: Progress, flow: str) -> None:
+        ended(progress, flow)
+        if flow == STEPS[0] and left:  # the readings are built
+            come(left.pop())
+
+    monkeypatch.setattr(Progress, "ended", ended_and_come)
+    assert replay(made, spark) == 2
     assert active_generation(made.lake).bronze_batch == built + 2  # by batch jobs, and not by the stream
     assert differences(made) == []
-    of_replay = all_of(made, spark)
+    of_replay = all_of(made)
     assert all(of_replay[name] for name in ("silver.readings", "silver.late", "silver.duplicates", "gold.kitchen_aggregates"))
     roll_back(made.lake, 1)
-    assert all_of(made, spark) == of_replay
+    assert all_of(made) == of_replay

@@ -16,7 +16,7 @@ from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError, exit_code_of
 from orchestration.supervisor import sinks as supervisor_sinks
-from orchestration.supervisor.sink_status import describe_down, status
+from orchestration.supervisor.status import describe_sinks_down, sink_status
 from orchestration.supervisor.sinks import SinkSender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, START, SmallLake, windows
 from tests.waiting import PATIENCE_SECONDS, until
@@ -74,10 +74,10 @@ def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_wa
     lake.write(AGGREGATES, [*windows(1, range(5, 8))]).pin(1)
     running.wake()
     until(lambda: up.rows == [5, 3])
-    (row,) = [row for row in status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]
+    (row,) = [row for row in sink_status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]
     assert (row["snapshot"], row["snapshots_behind"], row["rows_behind"], row["lag_seconds"]) == (None, 2, 8, 60.0)
     assert (row["down_since"] is not None, row["reason"]) == (True, "sink other: the target is away.")
-    assert describe_down(lake.conf) == [f"down since {row['down_since']}: sink other: the target is away."]
+    assert describe_sinks_down(lake.conf) == [f"down since {row['down_since']}: sink other: the target is away."]
     down.is_down = False
     until(lambda: sum(down.rows) == 8)
     stop.set()
@@ -86,12 +86,12 @@ def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_wa
     lines = told(capsys, "sink")
     assert [line["warning"] for line in lines if "warning" in line] == ["sink is down", "sink is up again"]
     assert [(line["sink"], line["rows"]) for line in lines if line["sink"] == "one"] == [("one", 5), ("one", 3)]
-    assert {row["down_since"] for row in status(lake.conf, datetime.now(UTC))} == {None}
+    assert {row["down_since"] for row in sink_status(lake.conf, datetime.now(UTC))} == {None}
 
 
 def test_a_sink_that_has_everything_is_not_behind(lake: SmallLake) -> None:
     deliveries(lake, {"one": Receiver(), "other": Receiver()}, threading.Event()).run_to_end()
-    row = status(lake.conf, datetime.now(UTC))[0]
+    row = sink_status(lake.conf, datetime.now(UTC))[0]
     assert (row["sink"], row["table"], row["target"]) == ("one", AGGREGATES, "python module:function")
     assert (row["snapshot"], row["snapshots_behind"], row["rows_behind"], row["lag_seconds"]) == (0, 0, 0, 0.0)
     assert row["sent_at"] is not None
@@ -110,7 +110,7 @@ def test_one_that_hangs_does_not_keep_the_process_from_ending(lake: SmallLake) -
     stop.set()
     running.wake()
     running.join(0.1)
-    assert status(lake.conf, datetime.now(UTC))[0]["snapshot"] is None
+    assert sink_status(lake.conf, datetime.now(UTC))[0]["snapshot"] is None
     over.set()
     running.join()
 

@@ -19,8 +19,7 @@ from orchestration.jobs.bronze import EVENTS, commit_batch, poll
 from orchestration.storage.delta import log_of, version_of
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore, ensure
-from orchestration.supervisor.ends import note_ends
-from orchestration.supervisor.source_status import COLUMNS, status
+from orchestration.supervisor.status import SOURCE_COLUMNS, note_ends, source_status
 from tests.collectors import write_conf
 from tests.lakes import land, table
 
@@ -52,12 +51,12 @@ def spool(conf: Conf, source: str, number: int, *payloads: bytes, seconds_ago: f
 
 
 def of(conf: Conf, source: str, now: datetime = NOW) -> dict[str, Any]:
-    return next(row for row in status(conf, now) if row["source"] == source)
+    return next(row for row in source_status(conf, now) if row["source"] == source)
 
 
 def test_a_source_that_was_never_read_is_new_and_has_nothing_to_say(tmp_path: Path) -> None:
     conf = load(write_conf(tmp_path, plant="path: ./landing", web="http: {port: 0}", fleet=KAFKA))
-    rows = [tuple(row[name] for name in COLUMNS) for row in status(conf, NOW)]
+    rows = [tuple(row[name] for name in SOURCE_COLUMNS) for row in source_status(conf, NOW)]
     nothing = (None, None, None, 0, None, None, None, None)
     assert rows == [("plant", "files", "new", *nothing), ("web", "http", "new", *nothing), ("fleet", "kafka", "new", *nothing)]
     assert not (tmp_path / "lake").exists()
@@ -68,7 +67,7 @@ def test_each_source_says_how_far_it_is_in_its_own_words(tmp_path: Path) -> None
     land(tmp_path, "1.json", [b"{}", b"{}"])
     length = spool(conf, "web", 0, b"{}", b"{}", b"{}")
     take(conf)
-    told = [(row["state"], row["offset"], row["rows_last_hour"], row["waiting_bytes"]) for row in status(conf, NOW)]
+    told = [(row["state"], row["offset"], row["rows_last_hour"], row["waiting_bytes"]) for row in source_status(conf, NOW)]
     assert told == [("up", "claim 0", 2, None), ("up", f"segment 0, byte {8 + length}", 3, 0)]
     assert of(conf, "plant")["last_received_at"] == "2023-11-14T22:13:21Z"
 
@@ -123,7 +122,7 @@ def test_a_paused_source_is_not_read_and_says_so_and_goes_on_where_it_was(tmp_pa
     land(tmp_path, "2.json", [b"2"])
     spool(paused, "web", 0, b"3")
     assert [source.name for source in sources(paused)] == ["fleet"]
-    assert [(row["state"], row["offset"]) for row in status(paused, NOW)] == [("paused", "claim 0"), ("paused", None), ("new", None)]
+    assert [(row["state"], row["offset"]) for row in source_status(paused, NOW)] == [("paused", "claim 0"), ("paused", None), ("new", None)]
     assert of(paused, "web")["waiting_bytes"] > 0
     take(made(tmp_path, plant="path: ./landing, settle_seconds: 0", web="http: {port: 0}"))
     assert sorted(table(before, EVENTS)["payload"]) == [b"1", b"2", b"3"]

@@ -15,7 +15,7 @@ from orchestration import flows as wired
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage.generations import active_generation
-from orchestration.supervisor.status import COLUMNS, flows, status
+from orchestration.supervisor.status import FLOW_COLUMNS, flow_status, flows
 from tests.lakes import bare_conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -54,7 +54,7 @@ def read_up_to(table: Path, version: int, index: int) -> dict[str, Any]:
 
 
 def of(flow: str, conf: Conf, now: datetime = NOON) -> dict[str, Any]:
-    return next(row for row in status(conf, now) if row["flow"] == flow)
+    return next(row for row in flow_status(conf, now) if row["flow"] == flow)
 
 
 def test_the_flows_are_those_that_run(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_the_flows_are_those_that_run(tmp_path: Path) -> None:
 
 
 def test_a_lake_that_does_not_exist_has_no_rows_and_nothing_to_say(tmp_path: Path) -> None:
-    rows = status(conf_of(tmp_path), NOON)
+    rows = flow_status(conf_of(tmp_path), NOON)
     assert [row["table"] for row in rows][4:7] == ["silver.duplicates", "gold.aggregates", "gold.vectors"]
-    assert {(tuple(row), row["rows"], *list(row.values())[3:]) for row in rows} == {(COLUMNS, 0, None, None, None, None, None)}
+    assert {(tuple(row), row["rows"], *list(row.values())[3:]) for row in rows} == {(FLOW_COLUMNS, 0, None, None, None, None, None)}
     assert not (tmp_path / "lake").exists()
 
 
@@ -78,7 +78,7 @@ def test_a_flow_that_read_everything_is_not_behind(tmp_path: Path) -> None:
     finished(conf.lake.local / "checkpoints/silver.readings", 0, None, read_up_to(events.local, 0, -1))
     finished(conf.lake.local / "checkpoints/silver.readings", 10, NOON - timedelta(minutes=10), read_up_to(events.local, 1, -1))
     row = of("silver.readings", conf, NOON + timedelta(hours=1))
-    assert [row[name] for name in COLUMNS[3:]] == [10, NOON, NOON - timedelta(minutes=10), 0.0, 0]
+    assert [row[name] for name in FLOW_COLUMNS[3:]] == [10, NOON, NOON - timedelta(minutes=10), 0.0, 0]
 
 
 def test_a_flow_is_behind_by_the_rows_after_its_offset_and_lags_by_the_oldest_of_them(tmp_path: Path) -> None:
@@ -130,11 +130,11 @@ def test_the_ledger_is_behind_by_the_events_of_later_batches_and_lags_by_the_old
         ingested(conf, batch, count, NOON + timedelta(minutes=count))
     append(conf.lake.local / "ops/ledger", 1, NOON + timedelta(minutes=5), bronze_batch=[0])
     row = of("silver.ledger", conf, NOON + timedelta(minutes=11))
-    assert [row[name] for name in COLUMNS[3:]] == [0, NOON + timedelta(minutes=5), None, 60.0, 110]
+    assert [row[name] for name in FLOW_COLUMNS[3:]] == [0, NOON + timedelta(minutes=5), None, 60.0, 110]
     append(conf.lake.local / "ops/ledger", 2, NOON + timedelta(hours=2), bronze_batch=[1, 2])
     DeltaTable(conf.lake.local / "bronze/events").optimize.compact()
     row = of("silver.ledger", conf, NOON + timedelta(hours=3))
-    assert [row[name] for name in COLUMNS[3:]] == [2, NOON + timedelta(hours=2), None, 0.0, 0]
+    assert [row[name] for name in FLOW_COLUMNS[3:]] == [2, NOON + timedelta(hours=2), None, 0.0, 0]
 
 
 def test_a_ledger_that_has_not_begun_is_behind_by_all_events(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_ledger_that_has_not_begun_is_behind_by_all_events(tmp_path: Path) -> 
     append(conf.lake.local / "ops/ledger", 0, NOON, bronze_batch=[])
     ingested(conf, 0, 7, NOON)
     row = of("silver.ledger", conf, NOON + timedelta(seconds=9))
-    assert [row[name] for name in COLUMNS[3:]] == [None, None, None, 9.0, 7]
+    assert [row[name] for name in FLOW_COLUMNS[3:]] == [None, None, None, 9.0, 7]
 
 
 def test_rearranging_a_table_leaves_nobody_behind(tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_of_several_sources_the_offset_of_the_readings_counts(tmp_path: Path, or
     append(ticks.local, 1, NOON)
     offsets = [read_up_to(readings.local, 1, -1), read_up_to(ticks.local, 0, -1)][::order]
     finished(conf.lake.local / "checkpoints/gold.halls", 0, NOON, *offsets)
-    rows = [row for row in status(conf, NOON) if row["flow"] == "gold.halls"]
+    rows = [row for row in flow_status(conf, NOON) if row["flow"] == "gold.halls"]
     assert [(row["table"], row["behind"]) for row in rows] == [("gold.aggregates", 0), ("gold.vectors", 0)]

@@ -19,7 +19,7 @@ from orchestration.connectors.collector import mqtt
 from orchestration.connectors.collector.kind import Pushed
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.all import sources
-from orchestration.supervisor.source_status import status
+from orchestration.supervisor.status import source_status
 from tests.collectors import collecting, spooled, tls_files, write_conf
 from tests.conftest import PATH
 from tests.mosquitto import SAVING, Mosquitto, mosquitto
@@ -80,7 +80,7 @@ def test_messages_come_once_with_their_topic_also_those_that_came_while_nobody_c
 
 def states(folder: Path) -> dict[str, str]:
     """Of the sources, as `tidemark status` has them."""
-    return {row["source"]: row["state"] for row in status(load(folder / "conf"), datetime.now(UTC))}
+    return {row["source"]: row["state"] for row in source_status(load(folder / "conf"), datetime.now(UTC))}
 
 
 def test_a_broker_that_is_killed_is_told_once_and_nothing_is_lost_while_other_sources_go_on(tmp_path: Path) -> None:

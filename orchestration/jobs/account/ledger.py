@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.jobs.measurements import (
+from orchestration.jobs.account.measurements import (
     Counts,
     append_once,
     count_rows,
@@ -59,7 +59,7 @@ def as_rows(counts: Counts) -> pa.Table:
 def _pending(lake: Lake) -> Range | None:
     """The range of which a run before this one wrote a part."""
     after = accounted_for(lake)
-    up_to = max(_appended(lake, name) for name in TABLES)
+    up_to = max(written_by(lake.table_path(name), lake.app_id(LEDGER_FLOW, name)) for name in TABLES)
     return Range(after, up_to) if up_to > after else None
 
 
@@ -154,8 +154,3 @@ class _Account:
 
     def _of_events(self, name: str, columns: Iterable[str], where: str = "true") -> Iterator[pa.Table]:
         return of_events(self.lake, name, columns, f"{self.batches.sql()} and ({where})", self.incomplete)
-
-
-def _appended(lake: Lake, name: str) -> int:
-    """The last batch of the newest range that reached a table; -1 for none."""
-    return written_by(lake.table_path(name), lake.app_id(LEDGER_FLOW, name))

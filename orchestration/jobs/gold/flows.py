@@ -13,35 +13,29 @@ from gold.flows import nothing_carried, readings_of, step
 from gold.slices import READING, Slice, Stepped
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs import plant_alerts, slices
-from orchestration.jobs.prefix import consistent_prefix, gold_positions
+from orchestration.jobs.gold import exact_alerts, slices
+from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
+from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
-from orchestration.jobs.slices import Follower, Prefix
-from orchestration.storage.positions import FlowPosition
+from orchestration.storage.positions import FLOWS, FlowPosition
 from silver.judging import PLAIN_INSTANT, retyped
 from silver.rules import READING as COLUMNS
 
-NAME = slices.NAME
-
 
 def follow_all(lake: Lake) -> Iterator[int]:
-    """Every flow, then every alert, up to where all of gold is; yields the rows of each slice once it is done."""
-    followers = _followers(lake)
-    positions = gold_positions(lake) if followers else None
-    bronze_batch = consistent_prefix(lake, positions)
-    if positions is not None and bronze_batch is not None:
-        prefix = Prefix(bronze_batch, positions)
-        for follower in followers:
-            yield from slices.follow(lake, follower, prefix)
+    """Bring every flow, then every alert, up to where all of gold is; yields the rows of each slice once it is done."""
+    if (incrementals := _incrementals(lake)) and (prefix := consistent_prefix(lake)) is not None:
+        for incremental in incrementals:
+            yield from slices.follow(lake, incremental, prefix)
 
 
 def flow_positions(lake: Lake) -> dict[str, FlowPosition]:
-    """How far each flow and each alert has come."""
-    return {f"{NAME}/{follower.name}": slices.position(lake, follower).after for follower in _followers(lake)}
+    """Return how far each flow and each alert has come."""
+    return {f"{FLOWS}/{incremental.name}": slices.position(lake, incremental).after for incremental in _incrementals(lake)}
 
 
 def refuse_changed(lake: Lake) -> None:
-    """A flow whose state is of another question cannot go on, nor one whose rows are ahead of its state. An alert begins anew."""
+    """TidemarkError for a flow whose state is of another question, or whose rows are ahead of its state. An alert begins anew."""
     for flow in _flows(lake):
         this = slices.position(lake, flow)
         if this.number and this.plan != flow.plan:
@@ -50,13 +44,13 @@ def refuse_changed(lake: Lake) -> None:
                 "  Give it another name, under which it is computed from the first reading on; or put it back; or build silver and gold"
                 " anew with `tidemark replay`."
             )
-    for follower in _followers(lake):
-        slices.refuse_older(lake, follower)
+    for incremental in _incrementals(lake):
+        slices.refuse_older(lake, incremental)
 
 
 @dataclass(frozen=True)
-class PlantFlow:
-    """A flow as slices.Follower."""
+class DeclaredFlow:
+    """A flow of flows.yml as slices.Incremental."""
 
     spec: FlowSpec
 
@@ -74,25 +68,25 @@ class PlantFlow:
         settings = asdict(self.spec.kind) | {"group": self.spec.group}
         return f"{type(self.spec.kind).__name__} ({', '.join(f'{key} {value}' for key, value in settings.items() if value is not None)})"
 
-    def as_begun(self, plan: str) -> "PlantFlow":
+    def as_begun(self, plan: str) -> "DeclaredFlow":
         """Itself: one whose plan has changed is refused."""
         return self
 
-    def until(self, lake: Lake, after: FlowPosition, prefix: Prefix) -> int:
-        return slices.final_readings(lake, after, prefix)
+    def end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
+        return slices.final_readings(lake, start, prefix)
 
     def readings(self) -> str:
-        return slices.taken(self.spec.metrics, self.spec.group)
+        return slices.readings_taken(self.spec.metrics, self.spec.group)
 
     def rows_a_second(self, lake: Lake) -> float:
         return 0.0
 
-    def step(self, lake: Lake, carried: pa.Table | None, after: FlowPosition, up_to: FlowPosition) -> Stepped:
+    def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)
-        query = f"select {columns} from rows where {slices.within(after.until, up_to.until)} and {self.readings()}"
+        query = f"select {columns} from rows where {slices.within(start.until, end.until)} and {self.readings()}"
         readings = pa.concat_tables([self._with_predicates(piece) for piece in pieces(lake, slices.READINGS, query)])
         before = nothing_carried(self.spec) if carried is None else carried
-        return step(self.spec, Slice(before, readings.cast(readings_of(self.spec)), after.until, up_to.until))
+        return step(self.spec, Slice(before, readings.cast(readings_of(self.spec)), start.until, end.until))
 
     def _with_predicates(self, readings: pa.Table) -> pa.Table:
         if not self.spec.predicates:
@@ -104,9 +98,9 @@ class PlantFlow:
         return retyped(rows, PLAIN_INSTANT, INSTANT)
 
 
-def _followers(lake: Lake) -> list[Follower]:
-    return [*_flows(lake), *plant_alerts.alerts(lake)]
+def _incrementals(lake: Lake) -> list[Incremental]:
+    return [*_flows(lake), *map(exact_alerts.ExactAlert, lake.conf.alerts.values())]
 
 
-def _flows(lake: Lake) -> list[PlantFlow]:
-    return [PlantFlow(flow) for flow in lake.conf.flows.values()]
+def _flows(lake: Lake) -> list[DeclaredFlow]:
+    return [DeclaredFlow(flow) for flow in lake.conf.flows.values()]

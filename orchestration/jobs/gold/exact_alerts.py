@@ -16,9 +16,9 @@ from gold.schema import SAMPLES
 from gold.signals import OF_ACCOUNT, OF_BATCHES, samples
 from gold.slices import THE_BEGINNING, Stepped, micros
 from orchestration.engine.lake import Lake
-from orchestration.jobs import slices
-from orchestration.jobs.ranges import pieces
-from orchestration.jobs.slices import Prefix
+from orchestration.jobs.gold import slices
+from orchestration.jobs.gold.prefix import Prefix
+from orchestration.jobs.ranges import Range, pieces
 from orchestration.storage import registry
 from orchestration.storage.delta import is_table, literal, open_table, path_of
 from orchestration.storage.ops_tables import LEDGER
@@ -33,14 +33,9 @@ MICROSECOND = 1
 """A window that ends where its stream has closed windows is closed; and two bronze batches are at least so far apart."""
 
 
-def alerts(lake: Lake) -> list["PlantAlert"]:
-    """In the order of conf."""
-    return [PlantAlert(alert) for alert in lake.conf.alerts.values()]
-
-
 @dataclass(frozen=True)
-class PlantAlert:
-    """An alert as slices.Follower."""
+class ExactAlert:
+    """An alert of alerts.yml as slices.Incremental."""
 
     alert: Alert
 
@@ -58,24 +53,24 @@ class PlantAlert:
         definition = {key: value for key, value in asdict(self.alert).items() if key in Alert.__dataclass_fields__}
         return msgspec.json.encode(definition).decode()
 
-    def as_begun(self, plan: str) -> "PlantAlert":
-        return PlantAlert(msgspec.json.decode(plan, type=Alert))
+    def as_begun(self, plan: str) -> "ExactAlert":
+        return ExactAlert(msgspec.json.decode(plan, type=Alert))
 
-    def until(self, lake: Lake, after: FlowPosition, prefix: Prefix) -> int:
+    def end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
         match self.alert.signal.kind:
             case "window" | "vector":
                 stream = lake.conf.groups[str(self.alert.signal.group)].stream
                 return prefix.positions[stream].closed_until_ms * 1000 + MICROSECOND
             case "account":
-                times = _times_of_batches(lake, after, prefix.bronze_batch)
+                times = _times_of_batches(lake, start, prefix.bronze_batch)
                 return max(micros(times["ingested_at"]).tolist(), default=THE_BEGINNING) + MICROSECOND
-        return slices.final_readings(lake, after, prefix)
+        return slices.final_readings(lake, start, prefix)
 
     def readings(self) -> str | None:
         signal = self.alert.signal
         if signal.kind not in {"reading", "count"}:
             return None
-        return slices.taken([signal.metric] if signal.metric else [], signal.group)
+        return slices.readings_taken([signal.metric] if signal.metric else [], signal.group)
 
     def rows_a_second(self, lake: Lake) -> float:
         """Estimate the samples of a count: an interval of each entity is a sample, also an empty one."""
@@ -86,51 +81,47 @@ class PlantAlert:
         entities = lake.conf.groups if signal.by == "group" else lake.conf.devices
         return max(len(entities), open_table(devices).count() if signal.by == "device" and is_table(devices) else 1) / signal.every_seconds
 
-    def step(self, lake: Lake, carried: pa.Table | None, after: FlowPosition, up_to: FlowPosition) -> Stepped:
+    def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         plan, states, signal = _unpacked(carried)
-        until = from_micros(up_to.until)
-        since = EPOCH if after.until == THE_BEGINNING else from_micros(after.until)
+        until = from_micros(end.until)
+        since = EPOCH if start.until == THE_BEGINNING else from_micros(start.until)
+        left: list[pa.Table] = []
         if plan not in {None, self.plan}:
-            left = ended(self.alert, states, since)
-            states, signal = {}, None
-        else:
-            left = None
+            left, states, signal = [ended(self.alert, states, since)], {}, None
         with duckdb.connect(config=CONFIG) as store:
-            store.register("arrived", self._arrived(lake, after, up_to))
+            store.register("arrived", self._arrived(lake, start, end))
             values, signal = samples(store, self.alert, "arrived", signal, since=since, until=until)
         judged = judge(self.alert, states, values.cast(SAMPLES), until)
-        rows = judged.changes if left is None else pa.concat_tables([left, judged.changes])
-        return Stepped(rows, _packed(self.plan, judged.states, signal))
+        return Stepped(pa.concat_tables([*left, judged.changes]), _packed(self.plan, judged.states, signal))
 
-    def _arrived(self, lake: Lake, after: FlowPosition, up_to: FlowPosition) -> pa.Table:
+    def _arrived(self, lake: Lake, start: FlowPosition, end: FlowPosition) -> pa.Table:
         signal = self.alert.signal
         if signal.kind == "account":
-            return _account(lake, after, up_to)
+            return _account(lake, start, end)
         if (readings := self.readings()) is not None:
-            query = f"select {OF_READING} from rows where {slices.within(after.until, up_to.until)} and {readings}"
+            query = f"select {OF_READING} from rows where {slices.within(start.until, end.until)} and {readings}"
             return pa.concat_tables(pieces(lake, slices.READINGS, query))
         group = lake.conf.groups[str(signal.group)]
         kind = "aggregates" if signal.kind == "window" else "vectors"
-        ended = slices.within(after.until, up_to.until, "window_end")
-        of_group = f"{ended} and device_group = {literal(group.name)} and revision = 0"
+        in_slice = slices.within(start.until, end.until, "window_end")
+        of_group = f"{in_slice} and device_group = {literal(group.name)} and revision = 0"
         return pa.concat_tables(pieces(lake, lake.generation.gold(group.stream, kind), f"select * from rows where {of_group}"))
 
 
-def _account(lake: Lake, after: FlowPosition, up_to: FlowPosition) -> pa.Table:
-    """Rows of the ledger as a run wrote them first, with the time of their batch."""
-    times = _times_of_batches(lake, after, up_to.bronze_batch)
-    batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {up_to.bronze_batch}"
+def _account(lake: Lake, start: FlowPosition, end: FlowPosition) -> pa.Table:
+    """Return rows of the ledger as a run wrote them first, with the time of their batch."""
+    times, batches = _times_of_batches(lake, start, end.bronze_batch), Range(start.bronze_batch, end.bronze_batch).sql()
     query = f"select bronze_batch, source, {', '.join(OF_ACCOUNT)} from rows where {batches} and events > 0"
     return pa.concat_tables(pieces(lake, LEDGER, query)).join(times, "bronze_batch", join_type="inner")
 
 
-def _times_of_batches(lake: Lake, after: FlowPosition, last: int) -> pa.Table:
-    """OF_BATCHES of those behind a slice."""
-    batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {last}"
+def _times_of_batches(lake: Lake, start: FlowPosition, last: int) -> pa.Table:
+    """Return OF_BATCHES of those behind a slice."""
+    batches = Range(start.bronze_batch, last).sql()
     query = f"select bronze_batch, max(ingested_at) as ingested_at from rows where {batches} group by bronze_batch"
     with duckdb.connect(config=CONFIG) as store:
         store.register("events", pa.concat_tables(pieces(lake, "bronze.events", query)))
-        return store.sql(f"from {OF_BATCHES.format(events='events', since=after.until)}").to_arrow_table()
+        return store.sql(f"from {OF_BATCHES.format(events='events', since=start.until)}").to_arrow_table()
 
 
 def _packed(plan: str, states: dict[str, State], signal: pa.Table | None) -> pa.Table:

@@ -8,7 +8,7 @@ asking any rule, whatever has become of conf; Delta refuses what is there alread
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.jobs.ledger import as_rows
-from orchestration.jobs.measurements import (
+from orchestration.jobs.account.ledger import as_rows
+from orchestration.jobs.account.measurements import (
     Counts,
     append_once,
     count_by_kind,
@@ -65,8 +65,7 @@ class Chosen:
 class Verdict:
     """The changes that a retry makes. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN and GONE.
 
-    `counts`: by kind, bronze batch and source; `quarantined` is what quarantine gets or, below 0, loses. `summary`: one row a source,
-    COLUMNS; there, `quarantined` is what still breaks a rule.
+    `counts`: `quarantined` is what quarantine gets or, below 0, loses. `summary`: a row a source, COLUMNS; `quarantined` breaks a rule still.
     """
 
     outcome: Path
@@ -100,8 +99,7 @@ def pending(lake: Lake) -> PendingRetry | None:
 
 def versions_before_retry(lake: Lake) -> dict[str, int]:
     """Return the versions of the tables that a retry under way changes one after the other; none if none is under way."""
-    under_way = pending(lake)
-    return under_way.versions if under_way else {}
+    return under_way.versions if (under_way := pending(lake)) else {}
 
 
 def finish(lake: Lake) -> None:
@@ -165,11 +163,8 @@ def _replace(lake: Lake, this: PendingRetry, outcome: Path) -> None:
 def _look_again(lake: Lake, chosen: Chosen, outcome: Path) -> Counts:
     """Write the outcome but for the kept ones; counts of events, and of rows in quarantine before, replaced and now."""
     counts: Counts = Counter()
-    with (
-        scratch_file(outcome / GOOD) as add_good,
-        scratch_file(outcome / BROKEN) as add_broken,
-        scratch_file(outcome / GONE) as add_gone,
-    ):
+    with ExitStack() as files:
+        add_good, add_broken, add_gone = (files.enter_context(scratch_file(outcome / name)) for name in (GOOD, BROKEN, GONE))
         for batches, quarantined in _quarantined(lake, chosen):
             events = quarantined.group_by([*account.OF_EVENT, "source"]).aggregate([])
             counts += count_rows("events", events) + count_rows("before", quarantined)
@@ -215,18 +210,11 @@ def _summary(counts: Counts) -> list[dict[str, Any]]:
     of_source: dict[str, Counter[str]] = defaultdict(Counter)
     for (kind, _, source), count in counts.items():
         of_source[source][kind] += count
-    rows = (
-        (
-            source,
-            counts["events"],
-            counts["late"],
-            counts["duplicates"],
-            counts["before"] + counts["quarantined"] + counts["without_measurements"],
-            counts["moved"],
-        )
-        for source, counts in sorted(of_source.items())
-    )
-    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    return [
+        {"source": source, "events": counted["events"], "readmitted": counted["late"], "duplicates": counted["duplicates"]}
+        | {"quarantined": counted["before"] + counted["quarantined"] + counted["without_measurements"], "moved": counted["moved"]}
+        for source, counted in sorted(of_source.items())
+    ]
 
 
 def _done(lake: Lake) -> int:

@@ -89,15 +89,9 @@ def find_kept(lake: Lake, good: Path, with_kept: Path, stored: Mapping[str, str]
 
 
 def _stored(lake: Lake, stored: Mapping[str, str], first: int, last: int) -> Iterator[pa.Table]:
+    columns, in_span = ", ".join(account.KEY_AND_IDENTITY), f"event_time between {instant(first)} and {instant(last)}"
     for name, condition in stored.items():
-        yield from pieces(
-            lake, name, f"select {', '.join(account.KEY_AND_IDENTITY)} from rows where {condition} and {in_span(first, last)}"
-        )
-
-
-def in_span(first: int, last: int) -> str:
-    """SQL of DataFusion: whether an event time is one from the first to the last, in microseconds since 1970."""
-    return f"event_time between {instant(first)} and {instant(last)}"
+        yield from pieces(lake, name, f"select {columns} from rows where {condition} and {in_span}")
 
 
 def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, version: int) -> Counts:

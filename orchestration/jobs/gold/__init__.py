@@ -1,0 +1,1 @@
+"""Jobs that follow gold: amendments, idle groups, flows and alerts, and the snapshot that pins all of it."""

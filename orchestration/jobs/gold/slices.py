@@ -1,0 +1,170 @@
+"""Bring flows of flows.yml and alerts of alerts.yml up to a prefix, slice by slice (gold/slices.py), each with a position of its own.
+
+A slice ends where nothing older can come any more: for readings a lateness behind the newest one of the prefix, for windows where the
+stream has closed them. A step writes its rows first, then what the next slice needs, then its end; a run after a crash repeats exactly
+that slice, and Delta refuses rows that are there already. No query of Spark: measured beside its own operators in tests/bench/RESULTS.md.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Protocol
+
+import pyarrow as pa
+
+from gold.instants import SECOND
+from gold.slices import THE_BEGINNING, Stepped
+from orchestration import crash
+from orchestration.engine.lake import Lake
+from orchestration.errors import TidemarkError
+from orchestration.jobs.gold.prefix import Prefix
+from orchestration.location import Location
+from orchestration.storage.bindings import REPAIR
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
+from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, step_file
+from orchestration.storage.state_file import read_rows, write_rows
+
+READINGS = "silver.readings"
+SLICE_ROWS = 1_000_000
+"""Readings of one slice, and rows that time alone brings: bounds the memory."""
+
+
+class Incremental(Protocol):
+    """A flow or an alert. `name`: of its folder; `table`: that it writes; `plan`: in words, what its state depends on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def plan(self) -> str: ...
+
+    def end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
+        """Return the instant at which a slice may end, in microseconds since 1970: all that is older is in the prefix. THE_BEGINNING: none
+        may."""
+
+    def readings(self) -> str | None:
+        """Return which readings it takes, in SQL of DataFusion; None where it takes windows, of which there are few."""
+
+    def rows_a_second(self, lake: Lake) -> float:
+        """Return how many rows a second of event time brings without any reading."""
+
+    def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
+        """Compute the rows of a slice, and what the next one needs. `carried` None: this is the first one."""
+
+    def as_begun(self, plan: str) -> "Incremental":
+        """Return the one that began a slice, of which a killed run may have written rows; it may have another plan."""
+
+
+def follow(lake: Lake, incremental: Incremental, prefix: Prefix) -> Iterator[int]:
+    """Up to the prefix; yields the rows of each slice once it is done."""
+    while (this := _begun(lake, incremental, prefix)) is not None:
+        assert this.up_to
+        crash.point(crash.Point.FLOW_BEGUN)
+        stepped = incremental.as_begun(this.plan).step(lake, _carried(lake, incremental, this), this.after, this.up_to)
+        if len(stepped.rows):
+            append_rows(lake.table_path(incremental.table), stepped.rows, _app_id(lake, incremental), this.number)
+        crash.point(crash.Point.FLOW_WRITTEN)
+        digest = write_rows(_folder(lake, incremental) / f"{this.number}.arrow", stepped.carried)
+        step_file(lake, incremental.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
+        (_folder(lake, incremental) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
+        yield len(stepped.rows)
+
+
+def position(lake: Lake, incremental: Incremental) -> FlowStep:
+    """Return the newest step."""
+    return step_file(lake, incremental.name).read() or FlowStep()
+
+
+def refuse_older(lake: Lake, incremental: Incremental) -> None:
+    """TidemarkError where rows are ahead of the state: Delta would take the next ones for repeats."""
+    number = position(lake, incremental).number
+    if (written := written_by(lake.table_path(incremental.table), _app_id(lake, incremental))) > number:
+        raise TidemarkError(
+            f"the state of {incremental.name} at {_folder(lake, incremental)} is older than {incremental.table}, which holds slice"
+            f" {written} of it: the state knows {number}.\n  {REPAIR}"
+        )
+
+
+def final_readings(lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
+    """Return the instant before which readings are final: silver accepts nothing older. Whole milliseconds, as Spark counts a watermark
+    in them."""
+    newest = prefix.newest_reading(lake, start.bronze_batch)
+    lateness = max(lake.conf.policy.lateness_seconds, start.lateness_seconds)
+    return THE_BEGINNING if newest is None else newest // 1000 * 1000 - lateness * SECOND
+
+
+def within(start: int, end: int, time: str = "event_time") -> str:
+    """SQL of DataFusion: instants of a slice. `time`: their column."""
+    since = "" if start == THE_BEGINNING else f"{time} >= {instant(start)} and "
+    return f"{since}{time} < {instant(end)}"
+
+
+def readings_taken(metrics: Collection[str], group: str | None) -> str:
+    """SQL of DataFusion: readings of these metrics, or of all, and of devices of a group, or of all."""
+    conditions = [f"metric in {literal([*metrics])}"] if metrics else []
+    conditions += [f"array_has(groups, {literal(group)})"] if group else []
+    return " and ".join(conditions) or "true"
+
+
+def _begun(lake: Lake, incremental: Incremental, prefix: Prefix) -> FlowStep | None:
+    """A slice that a killed run began, or the next one; None where nothing has come."""
+    this = position(lake, incremental)
+    if this.up_to is None:
+        if prefix.bronze_batch <= this.after.bronze_batch:
+            return None
+        if this.plan not in {"", incremental.plan}:
+            this = replace(this, began=this.after.until)
+        end = max(incremental.end(lake, this.after, prefix), this.after.until)
+        whole = FlowPosition(prefix.bronze_batch, end, lake.conf.policy.lateness_seconds)
+        if end == this.after.until:  # what came is too new to be final
+            step_file(lake, incremental.name).write(replace(this, after=whole, plan=incremental.plan))
+            return None
+        this = replace(this, number=this.number + 1, up_to=_cut(lake, incremental, this.after, whole), plan=incremental.plan)
+        step_file(lake, incremental.name).write(this)
+    return this
+
+
+def _cut(lake: Lake, incremental: Incremental, start: FlowPosition, whole: FlowPosition) -> FlowPosition:
+    """Return the end of the whole way, or of so much of it as holds about SLICE_ROWS; its bronze batches count as read at its very end."""
+    readings, by_time = incremental.readings(), incremental.rows_a_second(lake)
+    is_short = (whole.until - start.until) / SECOND * by_time <= SLICE_ROWS
+    if readings is None or (is_short and _most_rows(lake, start.until) <= SLICE_ROWS):
+        return whole
+    query = (
+        f"select second, count(*) as count from (select cast(arrow_cast(event_time, 'Int64') / {SECOND} as bigint) as second from rows"
+        f" where {within(start.until, whole.until)} and {readings}) group by second order by second"
+    )
+    batches = ask(query, {"rows": open_table(lake.table_path(READINGS))})
+    seconds = (row for batch in batches for row in zip(batch["second"].to_pylist(), batch["count"].to_pylist(), strict=True))
+    total, last = 0.0, None if start.until == THE_BEGINNING else start.until // SECOND
+    for second, count in chain(seconds, [(whole.until // SECOND, 0)]):
+        passed = 0.0 if last is None else (second - last) * by_time
+        if total + passed and total + passed + count > SLICE_ROWS:
+            most = second if last is None or not by_time else last + max(int((SLICE_ROWS - total) / by_time), 1)
+            if (end := min(second, most) * SECOND) > start.until:
+                return replace(start, until=end)
+        total, last = total + passed + count, second
+    return whole
+
+
+def _most_rows(lake: Lake, start: int) -> int:
+    """Return, from the log, the most readings that there can be from an instant on."""
+    log = in_log(open_table(lake.table_path(READINGS)), "num_records", "max.event_time")
+    if "max.event_time" not in log.column_names:
+        return 0
+    newest = log["max.event_time"].cast(pa.int64()).to_pylist()
+    return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= start)
+
+
+def _carried(lake: Lake, incremental: Incremental, this: FlowStep) -> pa.Table | None:
+    return read_rows(_folder(lake, incremental) / f"{this.number - 1}.arrow", this.carried, REPAIR) if this.carried else None
+
+
+def _app_id(lake: Lake, incremental: Incremental) -> str:
+    return lake.app_id(FLOWS, f"{incremental.table}/{incremental.name}")
+
+
+def _folder(lake: Lake, incremental: Incremental) -> Location:
+    return lake.checkpoint(FLOWS) / incremental.name
