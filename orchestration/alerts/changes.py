@@ -51,10 +51,7 @@ class PinnedAlerts:
         return _in_order(pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
-        """Return the last change of each entity under each alert, with `begun_at`: when it left normal.
-
-        A process reads the whole table once; later, only what versions after that added.
-        """
+        """Return the last change of each entity under each alert, with `begun_at`: when it left normal. Reads what is new since a call."""
         before = _NEWEST.get(self.location)
         rows = self.since(before.version) if before and before.table_id == self.table_id and before.version <= self.version else None
         newest = {} if before is None or rows is None else {**before.rows}

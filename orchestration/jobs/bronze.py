@@ -135,9 +135,7 @@ def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None) -> p
 
 
 def in_row_groups(arrived: Iterable[pa.Table], ingested_at: datetime, bronze_batch: int) -> Iterator[pa.Table]:
-    """Identified events of a bronze batch that began at `ingested_at`. Those of small files come together: a Parquet file has 32,767 row
-    groups at most.
-    """
+    """Identify the events of a bronze batch; those of small files come together, as a Parquet file has 32,767 row groups at most."""
 
     def pieces() -> Iterator[pa.Table]:
         count = 0

@@ -108,10 +108,7 @@ def maintenance_tasks(lake: Lake, pinned: Sequence[Snapshot], now: datetime) -> 
 
 
 def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
-    """Yields what was done for each table (COLUMNS); a caller may stop between two.
-
-    Meanwhile only what `hold` can hold may be written, and logs, which hold themselves.
-    """
+    """Yield what was done by table (COLUMNS); a caller may stop between two. Meanwhile only what `hold` holds, and logs, may be written."""
     done, snapshots = [], all_snapshots(lake.conf.lake)
     for task in maintenance_tasks(lake, snapshots, now):
         row = task.as_row()

@@ -54,10 +54,7 @@ class Told:
 
 
 def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
-    """Judge what is new, and send for STEP_SECONDS at most; None where there is nothing to send.
-
-    Every AT_ONCE messages are noted; where the channel remembers more to send than that, what is noted is left out at the next look.
-    """
+    """Judge what is new, and send for STEP_SECONDS at most, noting every AT_ONCE messages; None where there is nothing to send."""
     file, begin = state_file(conf.lake, name), time.monotonic()
     state = _look(conf, name, file.read() or ChannelState(), now)
     if not state.waiting:

@@ -29,10 +29,7 @@ CHECKED = ["asked", "scheduled"]
 
 
 def expectation_changes(conf: Conf, standings: Standings, after: datetime | None) -> tuple[list[Change], datetime | None]:
-    """Expectations whose state is another one than before, by runs after that instant, the oldest first; and when the last run was.
-
-    A result without rows to check changes nothing.
-    """
+    """Return expectations whose state has changed, by runs after that instant, the oldest first; and the instant of the last run."""
     newer = [("run_at", ">", after)] if after else []
     rows = sorted(rows_of(path_of(conf.lake, RESULTS), COLUMNS, [("cause", "in", CHECKED), *newer]), key=itemgetter("run_at"))
     before = {standing.change.entity: standing.change for standing in standings.values() if standing.change.alert == EXPECTATION}

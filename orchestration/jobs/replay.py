@@ -136,10 +136,7 @@ def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int
 
 
 def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
-    """Windows that are closed, and their vectors, of all groups of a stream; yields how many windows.
-
-    As live: revision 0 is of what came in time, which alerts judge; what late rows change is revision 1.
-    """
+    """Append closed windows and vectors of a stream; yields how many windows. As live, revision 1 is what late rows change."""
     up_to, metrics, closed_until = recorded.snapshot.bronze_batch, lake.conf.metrics, F.timestamp_millis(F.lit(until_ms))
     of_late = lake.gold(stream)[2]
     readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))

@@ -10,10 +10,7 @@ FILE = "fields.json"
 
 @dataclass
 class WatchedMetric:
-    """`without`: events since the last value. `longest`: the most events between two values. `last_at`: of the last one, ISO 8601, UTC.
-
-    `told`: what was said of it, as long as no value comes.
-    """
+    """`without`: events since the last value; `longest`: between two values; `last_at`: of the last one; `told`: what was said of its absence."""
 
     without: int = 0
     longest: int = 0

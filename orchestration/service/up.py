@@ -1,6 +1,6 @@
 """`tidemark up`: start the parts that the conf asks for, keep them running, restart them when the conf changes, end all of them.
 
-Each part is a process (process.py). This one reads the clock, the conf folder and small state files; it needs no Spark and opens no table.
+Each part is a process (process.py). This one needs no Spark and opens no table.
 """
 
 import os

@@ -41,10 +41,7 @@ class Feeds:
         """A source has something that bronze has not."""
 
     def run_to_end(self) -> None:
-        """Until no source has more of what was there at first; what is half there gets the time to settle, once.
-
-        A source that is down is left out: see raise_if_down.
-        """
+        """Take in what was there at first; what is half there gets the time to settle, once. A source that is down is left out."""
         sources, stop = [*self._sources.values()], self._barrier.stop
         for source in sources:
             source.stop_at_present()

@@ -133,10 +133,7 @@ class PipelineRun:
             self._progress.notice(Notice("fields have changed", {"reason": sentence}))
 
     def gold_cycle(self) -> None:
-        """Gold, as far as silver has come, if it has moved; then the ledger, at least as far; what is late; the snapshot.
-
-        Then it rests for as long as it took, up to PAUSE_SECONDS: bronze and silver must get their share of a small machine.
-        """
+        """Bring gold up to silver, then the ledger, what is late and the snapshot; then rest as long as that took, up to PAUSE_SECONDS."""
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)

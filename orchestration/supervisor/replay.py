@@ -88,10 +88,7 @@ def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
 
 
 def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
-    """The next generation: gold as far as the newest snapshot, silver as far as the ledger has come, and streams that go on from there.
-
-    Returns a lake that works on it.
-    """
+    """Build the next generation: gold up to the newest snapshot, silver up to the ledger, streams that go on from there."""
     if waiting := generations.requested_switch(lake.conf.lake):
         raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
     snapshot = find_snapshot(lake.conf.lake)
@@ -190,10 +187,7 @@ def _make_room(following: Lake, plan: Plan) -> None:
 
 
 def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: Progress) -> int:
-    """Readings of the prefix, and of what came meanwhile; then the stream, bound to begin so early that it finds its state again.
-
-    Returns the last bronze batch of what is built.
-    """
+    """Append readings of the prefix and of what came meanwhile, and bind the stream to that; returns the last bronze batch."""
     first = 0 if plan.since is None else _first_batch(following, plan.since)
     if first:
         batch_replay.copy_before(following, recorded, first)

@@ -28,10 +28,7 @@ def roll_back(lake: Location, number: int | None) -> Generation:
 
 
 def await_switch(lake: Location, make: Callable[[], None]) -> None:
-    """Until the requested switch is made: by `make`, once no other process writes the lake, or by the one that does, at its next step.
-
-    Another process may have made it just before `make` is called.
-    """
+    """Wait until the requested switch is made: by `make` if no other process writes the lake, or by the one that does, at its next step."""
     while generations.requested_switch(lake) is not None:
         try:
             with sole_writer(lake):

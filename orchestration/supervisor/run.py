@@ -63,10 +63,7 @@ def run_once(
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """Bronze and silver all the time, gold and the ledger behind them. After `stop` each ends with the batch that it is in.
-
-    It also ends when a switch is requested: whoever called makes it, and runs the other generation.
-    """
+    """Run bronze and silver, gold and the ledger behind them, until `stop` or until a switch is requested, which the caller makes."""
     leave = threading.Event()
     run = PipelineRun(lake, chosen, progress, leave)
     _ = lake.spark  # by the main thread: see take_in
@@ -118,10 +115,7 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
 
 
 def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:
-    """Gold cycles, seals and references, each when the one before has ended; maintenance between two, as they write what it compacts.
-
-    After it comes a turn of theirs, also where it takes longer than the time from one to the next.
-    """
+    """Begin gold cycles, seals and references, each when the one before has ended; maintenance by turns, as they write what it compacts."""
     ended = [name for name, work in behind.items() if work.done()]
     for name in ended:
         behind.pop(name).result()

@@ -1,6 +1,4 @@
-"""Sinks and channels beside a run: each is sent to in a thread of its own, so that one that is slow, or down, keeps nothing else from
-going on.
-"""
+"""Sinks and channels beside a run, each in a thread of its own, so that one that is slow or down keeps nothing else from going on."""
 
 import threading
 from abc import ABC, abstractmethod

@@ -54,7 +54,6 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestco
     (source,), group = declared.sources.values(), replace(declared.groups["room"], idle_close_seconds=0)
     assert isinstance(source.transport, LandingFolder)
     shape = replace(source.payload_format, device=Origin(constant="office"))
-    assert isinstance(source.transport, LandingFolder)
     made = replace(
         declared,
         sources={"room": Source("room", shape, LandingFolder(folder / "landing", source.transport.files, settle_seconds=0))},

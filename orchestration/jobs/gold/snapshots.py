@@ -12,10 +12,7 @@ from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
 
 
 def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
-    """Pin the present cut, unless it is pinned already, or parts of the pipeline are half done, or behind others.
-
-    Nothing may write gold meanwhile.
-    """
+    """Pin the present cut, unless it is pinned, or something is half done or behind. Nothing may write gold meanwhile."""
     prefix, flows = consistent_prefix(lake), flow_positions(lake)
     if prefix is None or any(flow.bronze_batch != prefix.bronze_batch for flow in flows.values()):
         return None

@@ -20,140 +20,72 @@ from orchestration.storage.ops_tables import GAPS, NOTES, RUNS, TICKS
 from orchestration.storage.snapshots import SNAPSHOTS
 from tests.rows import at
 
-AT, TEXT, WHOLE = pa.timestamp("us", "UTC"), pa.string(), pa.int64()
-TEXTS, WHOLE_BY_NAME = pa.list_(TEXT), pa.map_(TEXT, WHOLE)
-HOURS = pa.struct([("zone", TEXT), ("days", pa.list_(WHOLE)), ("begin", WHOLE), ("end", WHOLE)])
+HOURS = pa.struct([("zone", pa.string()), ("days", pa.list_(pa.int64())), ("begin", pa.int64()), ("end", pa.int64())])
 NOON = at("12:00:00")
-Columns = dict[str, tuple[pa.DataType, Any]]
-TABLES: list[tuple[Log[Any], Columns]] = [
-    (ACKNOWLEDGEMENTS, {"alert_id": (TEXT, "e1"), "author": (TEXT, "kim"), "noted_at": (AT, NOON), "note": (TEXT, "on my way")}),
+TYPES = {
+    **{"text": pa.string(), "whole": pa.int64(), "real": pa.float64(), "instant": pa.timestamp("us", "UTC"), "hours": HOURS},
+    **{"texts": pa.list_(pa.string()), "wholes_by_name": pa.map_(pa.string(), pa.int64())},
+    "instants_by_name": pa.map_(pa.string(), pa.timestamp("us", "UTC")),
+}
+TABLES: list[tuple[Log[Any], str, tuple[Any, ...]]] = [
+    (ACKNOWLEDGEMENTS, "alert_id text, author text, noted_at instant, note text", ("e1", "kim", NOON, "on my way")),
     (
         SILENCES,
-        {
-            "silence_id": (TEXT, "s1"),
-            "alert": (TEXT, "*"),
-            "entity": (TEXT, "oven"),
-            "begins_at": (AT, NOON),
-            "ends_at": (AT, NOON),
-            "hours": (HOURS, {"zone": "UTC", "days": [5, 6], "begin": 0, "end": 90}),
-            "author": (TEXT, "kim"),
-            "reason": (TEXT, "no shift"),
-            "noted_at": (AT, NOON),
-        },
+        "silence_id text, alert text, entity text, begins_at instant, ends_at instant, hours hours, author text, reason text, noted_at instant",
+        ("s1", "*", "oven", NOON, NOON, {"zone": "UTC", "days": [5, 6], "begin": 0, "end": 90}, "kim", "no shift", NOON),
     ),
     (
         NOTIFICATIONS,
-        {
-            "message_id": (TEXT, "m1"),
-            "channel": (TEXT, "pager"),
-            "state": (TEXT, "failed"),
-            "reason": (TEXT, None),
-            "tries": (WHOLE, 2),
-            "at": (AT, NOON),
-            "alert": (TEXT, "hot"),
-            "alert_state": (TEXT, "firing"),
-            "severity": (TEXT, "page"),
-            "summary": (TEXT, "it is hot"),
-            "entities": (TEXTS, ["oven"]),
-            "change_ids": (TEXTS, ["c1", "c2"]),
-        },
+        "message_id text, channel text, state text, reason text, tries whole, at instant, alert text, alert_state text, severity text, "
+        "summary text, entities texts, change_ids texts",
+        ("m1", "pager", "failed", None, 2, NOON, "hot", "firing", "page", "it is hot", ["oven"], ["c1", "c2"]),
     ),
-    (DEAD_LETTERS, {"message_id": (TEXT, "m1"), "channel": (TEXT, "pager"), "at": (AT, NOON), "message": (TEXT, "{}")}),
+    (DEAD_LETTERS, "message_id text, channel text, at instant, message text", ("m1", "pager", NOON, "{}")),
     (
         RUNS,
-        {
-            "job": (TEXT, "nightly"),
-            "due_at": (AT, NOON),
-            "started_at": (AT, NOON),
-            "seconds": (pa.float64(), 1.5),
-            "outcome": (TEXT, "done"),
-            "snapshot_id": (WHOLE, None),
-            "reason": (TEXT, None),
-        },
+        "job text, due_at instant, started_at instant, seconds real, outcome text, snapshot_id whole, reason text",
+        ("nightly", NOON, NOON, 1.5, "done", None, None),
     ),
-    (
-        NOTES,
-        {"begins_at": (AT, NOON), "ends_at": (AT, NOON), "text": (TEXT, "a test"), "author": (TEXT, "kim"), "noted_at": (AT, NOON)},
-    ),
-    (TICKS, {"stream": (TEXT, "kitchen"), "event_time": (AT, NOON), "ticked_at": (AT, NOON)}),
+    (NOTES, "begins_at instant, ends_at instant, text text, author text, noted_at instant", (NOON, NOON, "a test", "kim", NOON)),
+    (TICKS, "stream text, event_time instant, ticked_at instant", ("kitchen", NOON, NOON)),
     (
         GAPS,
-        {
-            "source": (TEXT, "plant"),
-            "topic": (TEXT, "events"),
-            "partition": (WHOLE, 0),
-            "first_offset": (WHOLE, 4),
-            "last_offset": (WHOLE, None),
-            "bronze_batch": (WHOLE, 7),
-            "found_at": (AT, NOON),
-        },
+        "source text, topic text, partition whole, first_offset whole, last_offset whole, bronze_batch whole, found_at instant",
+        ("plant", "events", 0, 4, None, 7, NOON),
     ),
     (
         MAINTENANCE,
-        {
-            "at": (AT, NOON),
-            "table": (TEXT, "silver.readings"),
-            "files": (WHOLE, 9),
-            "compacted": (WHOLE, 8),
-            "removed": (WHOLE, 7),
-            "freed_bytes": (WHOLE, 6),
-            "log_entries": (WHOLE, 5),
-        },
+        "at instant, table text, files whole, compacted whole, removed whole, freed_bytes whole, log_entries whole",
+        (NOON, "silver.readings", 9, 8, 7, 6, 5),
     ),
     (
         SNAPSHOTS,
-        {
-            "snapshot_id": (WHOLE, 3),
-            "at": (AT, NOON),
-            "generation": (WHOLE, 1),
-            "bronze_batch": (WHOLE, 12),
-            "versions": (WHOLE_BY_NAME, {"silver.readings": 4}),
-            "closed_until": (pa.map_(TEXT, AT), {"kitchen": NOON}),
-        },
+        "snapshot_id whole, at instant, generation whole, bronze_batch whole, versions wholes_by_name, closed_until instants_by_name",
+        (3, NOON, 1, 12, {"silver.readings": 4}, {"kitchen": NOON}),
     ),
     (
         GENERATIONS,
-        {
-            "swap": (WHOLE, 1),
-            "generation": (WHOLE, 2),
-            "at": (AT, NOON),
-            "cause": (TEXT, "a replay"),
-            "bronze_batch": (WHOLE, None),
-            "places": (WHOLE_BY_NAME, {"silver/readings": 2}),
-        },
+        "swap whole, generation whole, at instant, cause text, bronze_batch whole, places wholes_by_name",
+        (1, 2, NOON, "a replay", None, {"silver/readings": 2}),
     ),
     (
         MARTS,
-        {
-            "build": (WHOLE, 0),
-            "at": (AT, NOON),
-            "snapshot_id": (WHOLE, 3),
-            "generation": (WHOLE, 1),
-            "versions": (WHOLE_BY_NAME, {"marts.hourly": 0}),
-            "reached": (WHOLE_BY_NAME, {}),
-            "basis": (TEXT, "of now"),
-        },
+        "build whole, at instant, snapshot_id whole, generation whole, versions wholes_by_name, reached wholes_by_name, basis text",
+        (0, NOON, 3, 1, {"marts.hourly": 0}, {}, "of now"),
     ),
     (
         RELEASES,
-        {
-            "table_name": (TEXT, "silver.readings"),
-            "table_id": (TEXT, "i1"),
-            "version": (WHOLE, 2),
-            "after_version": (WHOLE, -1),
-            "reason": (TEXT, "it is known"),
-            "released_by": (TEXT, "kim@plant"),
-            "released_at": (AT, NOON),
-            "failed": (TEXTS, ["nulls"]),
-        },
+        "table_name text, table_id text, version whole, after_version whole, reason text, released_by text, released_at instant, failed texts",
+        ("silver.readings", "i1", 2, -1, "it is known", "kim@plant", NOON, ["nulls"]),
     ),
 ]
 
 
-@pytest.mark.parametrize(("log", "columns"), TABLES, ids=[log.table for log, _ in TABLES])
-def test_a_table_of_an_earlier_lake_is_read_and_appended_to(log: Log[Any], columns: Columns, tmp_path: Path) -> None:
-    schema, lake = pa.schema([(name, kind) for name, (kind, _) in columns.items()]), Location(tmp_path)
-    row = {name: value for name, (_, value) in columns.items()}
+@pytest.mark.parametrize(("log", "columns", "cells"), TABLES, ids=[log.table for log, *_ in TABLES])
+def test_a_table_of_an_earlier_lake_is_read_and_appended_to(log: Log[Any], columns: str, cells: tuple[Any, ...], tmp_path: Path) -> None:
+    types = dict(column.split() for column in columns.split(", "))
+    schema, lake = pa.schema([(name, TYPES[kind]) for name, kind in types.items()]), Location(tmp_path)
+    row = dict(zip(types, cells, strict=True))
     assert log.schema == schema
     write_deltalake(log.path(lake).local, pa.Table.from_pylist([row], schema))
     (record,) = log.rows(lake)
