@@ -10,7 +10,7 @@ FILE = "fields.json"
 
 @dataclass
 class WatchedMetric:
-    """`without`: events since the last value; `longest`: between two values; `last_at`: of the last one; `told`: what was said of its absence."""
+    """`without`: events since the last value; `longest`: between two values; `last_at`: of the last one; `told`: the sentence of it."""
 
     without: int = 0
     longest: int = 0

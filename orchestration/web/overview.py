@@ -61,8 +61,8 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """Something wrong: a sentence, and the command that mends it or shows more."""
+class Problem:
+    """Something wrong: a sentence, and the command that fixes it or shows more."""
 
     sentence: str
     command: str
@@ -80,7 +80,7 @@ class Overview:
     snapshot: Snapshot | None
     nodes: Sequence[Node]
     account: dict[str, int]
-    troubles: Sequence[Trouble]
+    troubles: Sequence[Problem]
     parts: Rows = field(default_factory=list)
     batches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stale: Sequence[Freshness] = ()
@@ -112,7 +112,7 @@ def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) ->
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
         nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
     parts = parts_of(conf.lake)
-    troubles = [replace(trouble, command=f"{conf.command} {trouble.command}") for trouble in _troubles(conf, parts, sources, sinks)]
+    troubles = [replace(problem, command=f"{conf.command} {problem.command}") for problem in _problems(conf, parts, sources, sinks)]
     bronze = next((row["rows"] for row in flows if row["table"] == EVENTS), 0)
     stale = [group for group in groups if group.is_stale]
     return Overview(now, snapshot, nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake), stale)
@@ -223,32 +223,32 @@ def _account(conf: Conf, bronze: int) -> dict[str, int]:
     return sums | {"waiting": max(bronze - sums["events"], 0), "events": bronze}
 
 
-def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[Trouble]:
+def _problems(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[Problem]:
     """The worst first."""
     for part in parts:
         if part["state"] != "running":
             state = "hangs" if part["state"] == "hangs" else f"is {part['state']}"
-            yield Trouble(f"{part['part']} {state}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
+            yield Problem(f"{part['part']} {state}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
     if not is_held(conf.lake):
-        yield Trouble("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
+        yield Problem("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
     if fires := count_firing(conf):
-        yield Trouble(f"{counted(fires, 'alert')} {'fires' if fires == 1 else 'fire'}, and nobody has said that it is seen.", "alerts")
+        yield Problem(f"{counted(fires, 'alert')} {'fires' if fires == 1 else 'fire'}, and nobody has said that it is seen.", "alerts")
     for line in describe_gates(conf, LakeStore(conf).table_path):
-        yield Trouble(line.strip(), "status")
+        yield Problem(line.strip(), "status")
     for kind, rows in (("source", sources), ("sink", sinks)):
         for row in rows:
             if row["down_since"]:
-                yield Trouble(
+                yield Problem(
                     f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}",
                     "sinks" if kind == "sink" else "status sources",
                 )
     for name in conf.channels:
         if outage := current_outage(conf.lake, "channel", name):
-            yield Trouble(f"channel {name} is down since {outage.since}: {outage.reason}", "alerts")
+            yield Problem(f"channel {name} is down since {outage.since}: {outage.reason}", "alerts")
     for changed in changed_settings(LakeStore(conf)):
-        yield Trouble(str(changed), "replay", is_warning=True)
+        yield Problem(str(changed), "replay", is_warning=True)
     for sentence in missing_fields(conf.lake):
-        yield Trouble(sentence, "check", is_warning=True)
+        yield Problem(sentence, "check", is_warning=True)
 
 
 def _instant(text: str | None) -> datetime | None:

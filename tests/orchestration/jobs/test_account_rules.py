@@ -30,16 +30,6 @@ BREAKING = {
     "try_cast(zone as timestamp) > event_time": "abc",
 }
 """Rules that cannot be computed for some readings, and the devices whose readings they turn away."""
-KNOWN = Rule("device_is_an_oven", "device_id = 'oven'")
-
-
-def test_a_rule_of_conf_puts_measurements_in_quarantine(spark: SparkSession, tmp_path: Path) -> None:
-    made = conf(tmp_path, groups={}, rules=(KNOWN,))
-    land(tmp_path, "1.json", [*LINES, "{broken"])
-    run(made, spark)
-    quarantine = table(made, "silver.quarantine").sort_values("bronze_row")
-    assert [[*rules] for rules in quarantine["broken_rules"]] == [[KNOWN.name]] * 4 + [["payload_is_readable"]]
-    assert len(table(made, "silver.readings")) == 4
 
 
 def test_what_cannot_be_computed_of_a_reading_is_broken_by_it_and_ends_nothing(tmp_path: Path) -> None:
@@ -61,7 +51,9 @@ def test_what_cannot_be_computed_of_a_reading_is_broken_by_it_and_ends_nothing(t
     assert {row["device_id"]: row["broken_rules"] for row in rejected} == expected
 
 
-def test_the_account_of_broken_late_and_duplicate_events_asks_no_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rule_of_conf_puts_measurements_in_quarantine_and_the_account_of_them_and_of_duplicates_asks_no_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     made = conf(tmp_path, groups={}, rules=(Rule("device_is_an_oven", "device_id = 'oven'"),))
     land(tmp_path, "1.json", [*LINES, "{broken", '{"device":"oven","metric":"temperature","value":99,"ts":"2026-01-05T00:01:00+00:00"}'])
     run(made, spark, ["bronze.events", "silver.readings"])

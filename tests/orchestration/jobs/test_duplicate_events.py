@@ -31,7 +31,8 @@ OF_A_DUPLICATE = [name for name in DUPLICATES.names if name != "ingested_at"]
 NO_COPIES = pa.table({name: pa.array([], pa.int64()) for name in ("bronze_batch", "bronze_row", "kept_row")})
 
 
-def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
+def accounted(spark: SparkSession, folder: Path) -> tuple[dict[str, Any], list[int]]:
+    """What the account has, by table, and how many events were judged by rules each time."""
     plain = conf(folder, groups={})
     made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", ROOMS, LandingFolder(folder / "rooms", settle_seconds=0.0))})
     lines = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
@@ -39,36 +40,42 @@ def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
     land(folder, "1.json", [*lines, lines[3], lines[3], "{broken", "{broken", other])
     for name in ("oven", "fridge"):  # the same bytes, another device
         land(folder, f"{name}.csv", ["T,when,P", "1,2026-01-05 01:00,2", "1,2026-01-05 01:00,2"], "rooms")
-    run(made, spark, SILVER)
-    kinds = {"duplicates": OF_A_DUPLICATE, "quarantine": ["payload", "source"], "late": ["value"]}
-    return {name: multiset(table(made, f"silver.{name}"), columns) for name, columns in kinds.items()}
-
-
-def test_an_event_is_the_same_whether_it_is_known_by_its_bytes_or_by_its_measurements(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     judged: list[int] = []
 
     def counting(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:
         judged.append(len(events))
         return measurements.judged_events(lake, events)
 
-    monkeypatch.setattr(ledger, "judged_events", counting)
-    known_by_their_bytes = accounted(spark, tmp_path / "bytes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "judged_events", counting)
+        run(made, spark, SILVER)
+    kinds = {"duplicates": OF_A_DUPLICATE, "quarantine": ["payload", "source"], "late": ["value"]}
+    return {name: multiset(table(made, f"silver.{name}"), columns) for name, columns in kinds.items()}, judged
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[int]]:
+    return accounted(spark, tmp_path_factory.mktemp("whole"))
+
+
+def test_an_event_is_the_same_whether_it_is_known_by_its_bytes_or_by_its_measurements(
+    whole: tuple[dict[str, Any], list[int]], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(account, "copies", lambda *_: NO_COPIES)
-    assert known_by_their_bytes == accounted(spark, tmp_path / "measurements")
-    assert sum(known_by_their_bytes["duplicates"].values()) == 7
-    assert judged == [3, 7]
+    by_measurements, judged = accounted(spark, tmp_path)
+    assert (by_measurements, judged) == (whole[0], [7])
+    assert (sum(by_measurements["duplicates"].values()), whole[1]) == (7, [3])
 
 
-def test_the_account_does_not_depend_on_how_it_is_cut(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = accounted(spark, tmp_path / "whole")
+def test_the_account_does_not_depend_on_how_it_is_cut(
+    whole: tuple[dict[str, Any], list[int]], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module, name in ((row_pieces, "PIECE_ROWS"), (measurements, "KEYS_AT_ONCE"), (measurements, "BATCH_ROWS")):
         monkeypatch.setattr(module, name, 2)
     for name in ("MAX_QUARANTINE_BYTES", "MAX_COPIED_ROWS"):
         monkeypatch.setattr(account, name, 1)
-    assert whole == accounted(spark, tmp_path / "pieces")
-    groups = {name: row_groups(tmp_path / "pieces" / "lake" / "silver" / name) for name in ("quarantine", "duplicates")}
+    assert accounted(spark, tmp_path)[0] == whole[0]
+    groups = {name: row_groups(tmp_path / "lake" / "silver" / name) for name in ("quarantine", "duplicates")}
     assert groups["quarantine"] == 2 < groups["duplicates"]
 
 
