@@ -33,8 +33,8 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     """
     from orchestration.engine.lake import Lake
     from orchestration.engine.queries import WriteBarrier
-    from orchestration.jobs.maintenance import COLUMNS, maintain, maintenance_tasks
     from orchestration.jobs.gold.snapshots import take_snapshot
+    from orchestration.jobs.maintenance import COLUMNS, maintain, maintenance_tasks
     from orchestration.storage.commit import fence
     from orchestration.storage.lease import sole_writer
     from orchestration.storage.sealing import sealed_tables

@@ -89,8 +89,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     from orchestration.audit.quarantine import is_there
     from orchestration.engine.progress import Progress
     from orchestration.flows import quarantine_retry
-    from orchestration.jobs.gold.amendments import NAME
     from orchestration.jobs.account.retry import COLUMNS, Chosen
+    from orchestration.jobs.gold.amendments import NAME
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import retry_quarantine
 

@@ -30,8 +30,8 @@ from orchestration.jobs import replay as batch_replay
 from orchestration.jobs.account import retry
 from orchestration.jobs.gold import amendments
 from orchestration.jobs.gold.flows import follow_all
-from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.jobs.gold.snapshots import take_snapshot
+from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
 from orchestration.storage.commit import create, fence

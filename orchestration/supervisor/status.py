@@ -1,4 +1,4 @@
-"""How far each flow, source and sink is, from what the lake remembers: without Spark, beside a running pipeline; no source or sink is asked.
+"""How far each flow, source and sink is, from what the lake remembers: no Spark is started, and no source or sink is asked.
 
 A checkpoint of Spark holds `offsets/N`, up to where batch N reads, and `commits/N`, written once batch N is done. A Delta source's offset
 is a version and the index of the last file read of it; a negative index means that nothing of that version is read yet.
@@ -48,7 +48,7 @@ class Arrears:
 
 
 def flow_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """Return one row a flow and table (FLOW_COLUMNS), in the order in which data passes them; instants in UTC, None where there is nothing to say yet.
+    """Return one row a flow and table (FLOW_COLUMNS), as data passes them; instants in UTC, None where there is nothing to say yet.
 
     Bronze has no arrears here: what waits for it are files, not rows.
     """

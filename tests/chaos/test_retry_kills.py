@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from orchestration.crash import VARIABLE, Point
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
 from orchestration.jobs.account.retry import Chosen
+from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
 from orchestration.supervisor.run import retry_quarantine
 from tests.chaos.account import assert_as_undisturbed, tables
 from tests.chaos.plants import SECONDS, Plant, events

@@ -17,8 +17,8 @@ from orchestration.connectors.sources.source import SourceDownError
 from orchestration.connectors.sources.spool_records import encoded, segment_file
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.jobs.gold.amendments import NAME
 from orchestration.jobs.account.retry import Chosen
+from orchestration.jobs.gold.amendments import NAME
 from orchestration.storage.lake_layout import spool_folder
 from orchestration.supervisor.run import retry_quarantine
 from silver import sparkplug_values

@@ -69,7 +69,7 @@ CHANGES = ["alert", "entity", "state", "previous_state", "changed_at", "since", 
 def plant(folder: Path, **changes: Any) -> Conf:
     made = conf(folder)
     policy = replace(made.policy, lateness_seconds=60)
-    declared = {"policy": policy, "metrics": METRICS, "groups": {"kitchen": GROUP}, "flows": FLOWS, "alerts": ALERTS}
+    declared: dict[str, Any] = {"policy": policy, "metrics": METRICS, "groups": {"kitchen": GROUP}, "flows": FLOWS, "alerts": ALERTS}
     return replace(made, **(declared | changes))
 
 

@@ -23,8 +23,8 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs import maintenance
-from orchestration.jobs.preview import preview
 from orchestration.jobs.account.retry import Chosen
+from orchestration.jobs.preview import preview
 from orchestration.location import Location
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine

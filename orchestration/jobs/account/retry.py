@@ -65,7 +65,7 @@ class Chosen:
 class Verdict:
     """The changes that a retry makes. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN and GONE.
 
-    `counts`: `quarantined` is what quarantine gets or, below 0, loses. `summary`: a row a source, COLUMNS; `quarantined` breaks a rule still.
+    `counts`: `quarantined` is what quarantine gets or, below 0, loses. `summary`: a row a source, COLUMNS; there it breaks a rule still.
     """
 
     outcome: Path

@@ -258,7 +258,7 @@ class Amendment:
                     yield next_revision(rows, before, VECTOR_KEY)
 
     def _with_vectors(self, groups: Sequence[Group], windows: Windows, piece: Piece, limits: Limits | None) -> Pair | None:
-        """Return all windows, the amended ones included, and vectors in a piece, of entities that have amended windows; newest revisions."""
+        """Return all windows, the amended ones included, and vectors in a piece, of entities with amended windows; newest revisions."""
         in_reach = piece.back()
         amended = windows.read(in_reach, limits)
         if amended is None:

@@ -93,9 +93,7 @@ def test_an_alert_that_is_removed_and_declared_again_has_missed_nothing(tmp_path
 
 
 @pytest.mark.parametrize("at_point", [Point.FLOW_BEGUN, Point.FLOW_WRITTEN])
-def test_a_slice_that_a_kill_left_is_finished_as_it_was_begun_though_the_alert_is_another_one_now(
-    at_point: Point, tmp_path: Path
-) -> None:
+def test_a_slice_that_a_kill_left_is_finished_as_it_was_begun_though_the_alert_is_another_one_now(at_point: Point, tmp_path: Path) -> None:
     before, other = declared(tmp_path, HOT), declared(tmp_path, replace(HOT, when="value > 1000"))
     with killed(at_point):
         followed(before, [0])

@@ -23,15 +23,21 @@ from tests.rows import at
 HOURS = pa.struct([("zone", pa.string()), ("days", pa.list_(pa.int64())), ("begin", pa.int64()), ("end", pa.int64())])
 NOON = at("12:00:00")
 TYPES = {
-    **{"text": pa.string(), "whole": pa.int64(), "real": pa.float64(), "instant": pa.timestamp("us", "UTC"), "hours": HOURS},
-    **{"texts": pa.list_(pa.string()), "wholes_by_name": pa.map_(pa.string(), pa.int64())},
+    "text": pa.string(),
+    "whole": pa.int64(),
+    "real": pa.float64(),
+    "instant": pa.timestamp("us", "UTC"),
+    "hours": HOURS,
+    "texts": pa.list_(pa.string()),
+    "wholes_by_name": pa.map_(pa.string(), pa.int64()),
     "instants_by_name": pa.map_(pa.string(), pa.timestamp("us", "UTC")),
 }
 TABLES: list[tuple[Log[Any], str, tuple[Any, ...]]] = [
     (ACKNOWLEDGEMENTS, "alert_id text, author text, noted_at instant, note text", ("e1", "kim", NOON, "on my way")),
     (
         SILENCES,
-        "silence_id text, alert text, entity text, begins_at instant, ends_at instant, hours hours, author text, reason text, noted_at instant",
+        "silence_id text, alert text, entity text, begins_at instant, ends_at instant, hours hours, author text, reason text, "
+        "noted_at instant",
         ("s1", "*", "oven", NOON, NOON, {"zone": "UTC", "days": [5, 6], "begin": 0, "end": 90}, "kim", "no shift", NOON),
     ),
     (
@@ -75,7 +81,8 @@ TABLES: list[tuple[Log[Any], str, tuple[Any, ...]]] = [
     ),
     (
         RELEASES,
-        "table_name text, table_id text, version whole, after_version whole, reason text, released_by text, released_at instant, failed texts",
+        "table_name text, table_id text, version whole, after_version whole, reason text, released_by text, released_at instant, "
+        "failed texts",
         ("silver.readings", "i1", 2, -1, "it is known", "kim@plant", NOON, ["nulls"]),
     ),
 ]

@@ -22,8 +22,8 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import quarantine_retry
 from orchestration.jobs.account import retry
-from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
 from orchestration.jobs.account.retry import Chosen
+from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
 from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.location import Location
 from orchestration.storage.snapshots import all_snapshots

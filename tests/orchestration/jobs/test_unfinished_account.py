@@ -21,9 +21,7 @@ SILVER = ("bronze.events", "silver.readings", "silver.ledger")
 
 
 @pytest.mark.parametrize("written", [1, 2])  # quarantine; late as well
-def test_what_is_in_quarantine_already_stays_there_and_what_is_not_is_late(
-    written: int, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_what_is_in_quarantine_already_stays_there_and_what_is_not_is_late(written: int, spark: SparkSession, tmp_path: Path) -> None:
     made = conf(tmp_path, groups={})
     land(tmp_path, "1.json", [event("oven", "temperature", 70, time) for time in minutes(START, 31)])
     run(bounded(made, 0.0, 100.0), spark, SILVER)

@@ -13,8 +13,8 @@ from orchestration.conf.model import Conf
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.jobs.gold import amendments
 from orchestration.jobs.account.retry import Chosen
+from orchestration.jobs.gold import amendments
 from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.run import retry_quarantine

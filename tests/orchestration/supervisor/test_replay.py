@@ -42,7 +42,8 @@ TABLES = {
 def all_of(made: Conf) -> Mapping[str, list[str]]:
     """Every table by its newest snapshot."""
     engine = DuckDbEngine(made, Limits())
-    return {name: sorted(map(str, engine.ask(Question(f"select {columns} from {name}")).rows.to_pylist())) for name, columns in TABLES.items()}
+    answers = {name: engine.ask(Question(f"select {columns} from {name}")).rows.to_pylist() for name, columns in TABLES.items()}
+    return {name: sorted(map(str, rows)) for name, rows in answers.items()}
 
 
 def in_process(_: pytest.MonkeyPatch) -> None:
