@@ -1,5 +1,6 @@
 """`tidemark sql`: query the lake."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -70,11 +71,13 @@ def command(
         if query is not None:
             session.answer(query)
             return 0
-        from orchestration.serving.sql.shell import script, shell
+        if file is None and sys.stdin.isatty():
+            from orchestration.serving.sql.shell_prompt import shell
 
-        if file is not None:
-            return script(session, text.splitlines(keepends=True))
-        return shell(session)
+            return shell(session)
+        from orchestration.serving.sql.shell import script
+
+        return script(session, sys.stdin if file is None else text.splitlines(keepends=True))
 
 
 def read(file: Path) -> str:

@@ -15,10 +15,9 @@ from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.rendering import plain, values
 from orchestration.serving.sql.answer import Question
-from orchestration.serving.sql.completion import candidates, starting_with, word_before
+from orchestration.serving.sql.completion import SnapshotTables, candidates, starting_with, word_before
 from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET, Encoded
 from orchestration.serving.sql.output import replacing
-from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.web.queries import Queries, ViewRequest, table_of
 from orchestration.web.security import whole
 

@@ -11,13 +11,12 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from orchestration.conf.model import Conf
-from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.answer import Limits, Question, RefusedError
+from orchestration.serving.sql.completion import SnapshotTables
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import ARROW, Encoded
-from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.server import answer_unless_gone
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell_names import SnapshotTables
-from orchestration.serving.sql.web import answer_unless_gone
 from orchestration.serving.sql.workers import LostError, Workers
 from orchestration.storage.delta import python_rows
 

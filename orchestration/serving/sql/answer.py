@@ -1,13 +1,18 @@
-"""A query and its answer, the same for every engine."""
+"""A query, and its answer or refusal, the same for every engine."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from orchestration.errors import TidemarkError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from orchestration.storage.snapshot import Snapshot
+
+MAX_WIDTH = 120
+"""Characters of a line that are shown around the mistake in it."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +61,18 @@ class Engine(Protocol):
 
     def cancel(self) -> None:
         """Cancel the running query; called from another thread."""
+
+
+class RefusedError(TidemarkError):
+    """A query that does more than read, cannot be understood, or cannot be answered here."""
+
+    exit_code = 2
+
+
+def pointed(query: str, start: int) -> str:
+    """Return the line of a query that holds a character, counted from 0 over all lines, with a caret below it; both are indented."""
+    before = query[:start]
+    column = start - (before.rfind("\n") + 1)
+    line = query[start - column :].split("\n", 1)[0].expandtabs(1)
+    left = max(column - MAX_WIDTH // 2, 0)
+    return f"  line {before.count(chr(10)) + 1}, column {column + 1}:\n  {line[left : left + MAX_WIDTH]}\n  {' ' * (column - left)}^"

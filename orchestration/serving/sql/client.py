@@ -15,8 +15,7 @@ from pathlib import Path
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.serving.sql.answer import Answer, Question
-from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.answer import Answer, Question, RefusedError
 from orchestration.storage.snapshot import Snapshot
 
 ANSWER_MODULES = ("pyarrow", "rich.console", "rich.table")

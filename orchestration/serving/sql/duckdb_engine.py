@@ -20,9 +20,8 @@ from duckdb.sqltypes import DuckDBPyType
 
 from expectations.wording import nearest
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.answer import Answer, Limits, Question
+from orchestration.serving.sql.answer import Answer, Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_guard import checked
-from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.delta import PLAIN, each_table_opened_once, files_of, literal, open_table
 from orchestration.storage.duckdb_view import quoted, select_from_table
 from orchestration.storage.live_views import duckdb_views

@@ -11,7 +11,7 @@ from itertools import pairwise
 import duckdb
 from duckdb import DuckDBPyConnection, Statement, StatementType
 
-from orchestration.serving.sql.refusal import RefusedError, pointed
+from orchestration.serving.sql.answer import RefusedError, pointed
 from orchestration.serving.sql.sql_words import Word, words
 
 TABLE_FUNCTIONS = {

@@ -5,9 +5,8 @@ https://docs.kernel.org/userspace-api/landlock.html; in kernels from 5.13 on, fo
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -38,30 +37,29 @@ def is_supported() -> bool:
     return bool(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0)
 
 
-def without_write_access(action: Callable[[], Result], writable: Iterable[Path]) -> Result:
-    """The result of an action in a thread that may write in these folders only; the same holds for every process that it starts.
+def without_write_access(action: Callable[[], Result]) -> Result:
+    """Return the result of an action in a thread that may change no file; the same holds for every process that it starts.
 
     Errors of the action are raised here. Threads that exist already are not restricted.
     """
 
     def run() -> Result:
-        _restrict([*writable, Path(os.devnull)])
+        _restrict()
         return action()
 
     with ThreadPoolExecutor(1) as executor:
         return executor.submit(run).result()
 
 
-def _restrict(writable: Iterable[Path]) -> None:
+def _restrict() -> None:
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION))
     rights = sum(added for since, added in ADDED_BY_VERSION.items() if since <= version)
     ruleset = _Ruleset(rights)
     rules = _checked(libc.syscall(CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(ctypes.sizeof(ruleset)), ctypes.c_uint32(0)))
-    for path in writable:
-        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        rule = _PathBeneath(rights if path.is_dir() else WRITE_FILE, beneath)
-        _checked(libc.syscall(ADD_RULE, rules, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
-        os.close(beneath)
+    devnull = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)
+    may_write = _PathBeneath(WRITE_FILE, devnull)
+    _checked(libc.syscall(ADD_RULE, rules, PATH_BENEATH, ctypes.byref(may_write), ctypes.c_uint32(0)))
+    os.close(devnull)
     _checked(libc.prctl(PR_SET_NO_NEW_PRIVS, *(ctypes.c_ulong(number) for number in (1, 0, 0, 0))))
     _checked(libc.syscall(RESTRICT_SELF, rules, ctypes.c_uint32(0)))
     os.close(rules)

@@ -13,8 +13,7 @@ import click
 
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.rendering import show, values
-from orchestration.serving.sql.answer import Answer
-from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.answer import Answer, RefusedError
 
 FORMATS = ("table", "csv", "json", "parquet")
 

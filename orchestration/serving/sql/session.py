@@ -20,7 +20,7 @@ from orchestration.serving.sql.answer import Answer, Engine, Limits, Question
 from orchestration.serving.sql.output import FORMATS, page, require_place, write
 
 if TYPE_CHECKING:
-    from orchestration.serving.sql.shell_names import SnapshotTables
+    from orchestration.serving.sql.completion import SnapshotTables
     from orchestration.storage.snapshot import Snapshot
     from orchestration.storage.views import Plant
 
@@ -49,7 +49,7 @@ class Session:
 
     def tables(self) -> "SnapshotTables":
         """Tables and columns of the snapshot of the next query, and the marts that a query over marts would read."""
-        from orchestration.serving.sql.shell_names import SnapshotTables
+        from orchestration.serving.sql.completion import SnapshotTables
         from orchestration.storage.marts import snapshot_for
 
         snapshot = self.snapshot()

@@ -1,9 +1,8 @@
-"""`tidemark sql` without a query: a shell for statements that end in a semicolon, and commands that begin with a backslash.
+"""`tidemark sql` without a query: statements that end in a semicolon, and commands that begin with a backslash.
 
-On a terminal it has editing, completion and a history. From a pipe or a file it reads statements and ends at the first error.
+From a pipe or a file it reads them and ends at the first error; on a terminal see shell_prompt.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,30 +26,6 @@ ALIASES = {"exit": "\\q", "quit": "\\q", "\\h": "\\?"}
 
 class QuitError(Exception):
     """Ends the shell; raised by \\q."""
-
-
-def shell(session: Session) -> int:
-    """Read and answer until the end of the input; returns the exit code."""
-    if not sys.stdin.isatty():
-        return script(session, sys.stdin)
-    from orchestration.serving.sql.shell_prompt import prompts
-
-    session.is_terminal = True
-    click.echo("\\? lists the commands, \\d the tables; a statement ends with a semicolon, the shell with \\q or Ctrl-D.", err=True)
-    for text in prompts(session):
-        try:
-            if is_command(text):
-                run_command(session, text)
-            else:
-                for statement in statements(text):
-                    session.answer(statement)
-        except QuitError:
-            break
-        except KeyboardInterrupt:
-            click.echo("cancelled", err=True)
-        except Exception as error:
-            show_error(error)
-    return 0
 
 
 def script(session: Session, lines: Iterable[str]) -> int:

@@ -1,9 +1,10 @@
-"""The prompt of the shell: multi-line editing, colours, history; Tab completes commands, tables, columns of the tables in the text, SQL."""
+"""The shell on a terminal: multi-line editing, colours, history; Tab completes commands, tables, columns of the tables in the text, SQL."""
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import click
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -13,14 +14,34 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
-from orchestration.rendering import visible
+from orchestration.rendering import show_error, visible
 from orchestration.serving.sql.completion import KEYWORDS, candidates, starting_with, word_before
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, is_command
-from orchestration.serving.sql.sql_words import split
+from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, QuitError, is_command, run_command
+from orchestration.serving.sql.sql_words import split, statements
 
 PROMPT = "tidemark> "
 CONTINUATION = "       -> "
+
+
+def shell(session: Session) -> int:
+    """Read and answer until \\q or Ctrl-D; returns the exit code."""
+    session.is_terminal = True
+    click.echo("\\? lists the commands, \\d the tables; a statement ends with a semicolon, the shell with \\q or Ctrl-D.", err=True)
+    for text in prompts(session):
+        try:
+            if is_command(text):
+                run_command(session, text)
+            else:
+                for statement in statements(text):
+                    session.answer(statement)
+        except QuitError:
+            break
+        except KeyboardInterrupt:
+            click.echo("cancelled", err=True)
+        except Exception as error:
+            show_error(error)
+    return 0
 
 
 def prompts(session: Session) -> Iterator[str]:

@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.answer import Answer, Limits, Question
-from orchestration.serving.sql.refusal import RefusedError, pointed
+from orchestration.serving.sql.answer import Answer, Limits, Question, RefusedError, pointed
 from orchestration.storage.marts import snapshot_for
 
 PLACE = re.compile(r"line (\d+),? pos(ition)? (\d+)")

@@ -14,10 +14,9 @@ from multiprocessing.context import ForkServerContext
 
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql import landlock
-from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import Encoded, encoded
-from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.views import Plant
 
 GRACE_SECONDS = 2.0
@@ -136,7 +135,7 @@ def _work(plant: Plant, limits: Limits, pipe: Connection) -> None:
     threading.Thread(target=_exit_with_server, daemon=True).start()
     with suppress(EOFError):
         if landlock.is_supported():
-            landlock.without_write_access(lambda: _answer_all(plant, limits, pipe), [])
+            landlock.without_write_access(lambda: _answer_all(plant, limits, pipe))
         else:
             _answer_all(plant, limits, pipe)
 

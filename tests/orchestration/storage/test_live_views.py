@@ -19,8 +19,8 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.completion import SnapshotTables
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
-from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.storage.delta import INSTANT, version_of
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot

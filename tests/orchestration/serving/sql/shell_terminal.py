@@ -25,10 +25,12 @@ if sys.stdin.isatty():
 from orchestration.serving.sql.answer import Limits
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell import shell
+from orchestration.serving.sql.shell import script
+from orchestration.serving.sql.shell_prompt import shell
 from tests.lakes import conf
 made = conf(Path(sys.argv[1]))
-code = shell(Session(DuckDbEngine(made, Limits(seconds=120)), made))
+session = Session(DuckDbEngine(made, Limits(seconds=120)), made)
+code = shell(session) if sys.stdin.isatty() else script(session, sys.stdin)
 sys.stdout.flush()
 sys.stderr.flush()
 os._exit(code)  # as cli.app.main leaves: DuckDB may complain when Python cleans up

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from orchestration.cli.app import exit_code
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.duckdb_guard import CALLED, TABLE_FUNCTIONS, checked
-from orchestration.serving.sql.refusal import RefusedError
 from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.questions import QUESTIONS
 

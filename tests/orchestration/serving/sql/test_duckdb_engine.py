@@ -17,9 +17,8 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain, values
-from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
-from orchestration.serving.sql.refusal import RefusedError
 from tests.lakes import conf
 from tests.orchestration.serving.sql.edges import EDGES, edges
 from tests.orchestration.serving.sql.plant import minute, plant

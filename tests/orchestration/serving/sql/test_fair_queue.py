@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from orchestration.serving.sql.fair_queue import FairQueue
-from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.answer import RefusedError
+from orchestration.serving.sql.server import FairQueue
 
 
 async def answered(queue: FairQueue, user: str, order: list[str], until: asyncio.Event | None = None) -> None:

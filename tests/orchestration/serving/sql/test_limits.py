@@ -7,9 +7,8 @@ import pytest
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
-from orchestration.serving.sql.refusal import RefusedError
 from tests.lakes import conf
 from tests.orchestration.serving.sql.bombs import MEMORY_BOMBS
 from tests.orchestration.serving.sql.edges import edges

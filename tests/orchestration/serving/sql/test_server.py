@@ -19,9 +19,8 @@ import requests
 
 from orchestration.location import Location
 from orchestration.serving.sql import landlock
-from orchestration.serving.sql.answer import Question
+from orchestration.serving.sql.answer import Question, RefusedError
 from orchestration.serving.sql.client import ServerEngine, address_of
-from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.workers import LOST
 from tests.bench.factory import TIDEMARK
 from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells

@@ -8,8 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.answer import Limits, Question
-from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.spark_engine import SparkEngine
 from tests.lakes import conf, event, land, minutes, run
 from tests.orchestration.serving.sql.attacks import files
