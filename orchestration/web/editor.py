@@ -60,7 +60,8 @@ def question_of(params: Mapping[str, str]) -> Question:
 async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
     """`query`, `snapshot`; without a query there is an example, which is not asked."""
     params = request.query_params
-    query, snapshot, saved = params.get("query", ""), params.get("snapshot", ""), saved_queries(conf)
+    query, snapshot = params.get("query", ""), params.get("snapshot", "")
+    saved = {file.stem: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder_of(conf).glob("*.sql"))}
     if not query.strip():
         return Editor(EXAMPLE, snapshot, saved)
     try:
@@ -94,10 +95,6 @@ def folder_of(conf: Conf) -> Path:
     return conf.folder.parent / "queries"
 
 
-def saved_queries(conf: Conf) -> dict[str, str]:
-    return {file.stem: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder_of(conf).glob("*.sql"))}
-
-
 def save_query(request: ViewRequest, form: dict[str, str]) -> None:
     """Save the query as a file of that `name`, and replace an older one. ConfError for a name that is no plain word."""
     name, query, conf = form.get("name", ""), form.get("query", ""), request.conf
@@ -119,21 +116,19 @@ def _chart(table: pa.Table) -> str:
     Rows in which that is null are left out.
     """
     names = table.column_names
-    if len(names) < 2 or len({*names}) < len(names) or not _is_axis(table.schema.types[0]):
+    if len(names) < 2 or len({*names}) < len(names):
+        return ""
+    is_time = pa.types.is_timestamp(table.schema.types[0])
+    if not is_time and not _is_number(table.schema.types[0]):
         return ""
     x, *others = table.filter(table.column(0).is_valid()).slice(0, MOST_DRAWN).sort_by(names[0]).columns
     if len(x) < 2:
         return ""
-    is_time = pa.types.is_timestamp(x.type)
     micros = x.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_pylist() if is_time else []
-    at = [micros_of_point / 1e6 for micros_of_point in micros] if is_time else x.cast(pa.float64(), safe=False).to_pylist()
+    at = [instant / 1e6 for instant in micros] if is_time else x.cast(pa.float64(), safe=False).to_pylist()
     numbers = [(name, column) for name, column in zip(names[1:], others, strict=True) if _is_number(column.type)][:MOST_LINES]
     lines = [{"device": name, "kind": "window", "y": column.cast(pa.float64(), safe=False).to_pylist()} for name, column in numbers]
     return json.dumps(plain({"is_time": is_time, "x": at, "lines": lines, "bands": []})) if lines else ""
-
-
-def _is_axis(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) or _is_number(kind)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import LOG
 
-LOOK_SECONDS = 0.8
+CHECK_SECONDS = 0.8
 FRESH_SECONDS, AGED_SECONDS = 2.0, 10.0
 """Lags grow while nothing changes: who asks gets facts that are no older than the first, open pages are told after the second."""
 MOST = 40
@@ -27,24 +27,24 @@ class _Read(Generic[T]):
     facts: T
     number: int
     at: float
-    state: object
+    cache_key: object
 
-    def holds(self, number: int) -> bool:
-        """Whether it need not be read again: nothing in the lake has changed, and it does not age, or is young."""
-        return self.number == number and (self.state is not None or time.monotonic() - self.at <= FRESH_SECONDS)
+    def is_current(self, number: int) -> bool:
+        """Say whether nothing in the lake has changed, and it does not age, or is young."""
+        return self.number == number and (self.cache_key is not None or time.monotonic() - self.at <= FRESH_SECONDS)
 
 
 class Facts(Generic[K, T]):
     """Facts by view, read in a thread when a page asks for them. `read`: reads the facts of a view.
 
-    `state_of`: the cache key of a view, all that it depends on; None for a view that depends on anything in the lake, and on the time.
+    `cache_key`: the cache key of a view, all that it depends on; None for a view that depends on anything in the lake, and on the time.
     """
 
-    def __init__(self, lake: Location, read: Callable[[K], T], state_of: Callable[[K], object], threads: Callable[[K], Executor]) -> None:
+    def __init__(self, lake: Location, read: Callable[[K], T], cache_key: Callable[[K], object], threads: Callable[[K], Executor]) -> None:
         """Reads nothing yet. `threads`: where a view is read, so that those that wait for queries keep no other waiting."""
-        self._lake, self._read, self._state_of, self._threads = lake, read, state_of, threads
-        self._stamp: dict[Path, int] = {}
-        self._known: dict[K, _Read[T]] = {}
+        self._lake, self._read, self._cache_key, self._threads = lake, read, cache_key, threads
+        self._fingerprint: dict[Path, int] = {}
+        self._kept: dict[K, _Read[T]] = {}
         self._locks = WeakValueDictionary[K, asyncio.Lock]()
         self._listeners = self._number = 0
         self._changed = asyncio.Condition()
@@ -56,22 +56,22 @@ class Facts(Generic[K, T]):
 
     async def newest(self, view: K) -> T:
         """Return the facts as they are now, or were two seconds ago if nothing has changed."""
-        await self._look()
-        return await self._seen_newest(view)
+        await self._check()
+        return await self._as_checked(view)
 
-    async def _seen_newest(self, view: K) -> T:
+    async def _as_checked(self, view: K) -> T:
         """Return the facts of the lake as last checked."""
         async with self._locks.setdefault(view, asyncio.Lock()):
-            kept, number = self._known.pop(view, None), self._number
-            if kept is None or not kept.holds(number):
-                state = await asyncio.to_thread(self._state_of, view)
-                if kept is None or state is None or kept.state != state:
+            kept, number = self._kept.pop(view, None), self._number
+            if kept is None or not kept.is_current(number):
+                cache_key = await asyncio.to_thread(self._cache_key, view)
+                if kept is None or cache_key is None or kept.cache_key != cache_key:
                     facts = await asyncio.get_running_loop().run_in_executor(self._threads(view), self._read, view)
-                    kept = _Read(facts, number, time.monotonic(), state)
+                    kept = _Read(facts, number, time.monotonic(), cache_key)
                 kept = replace(kept, number=number)
-            self._known[view] = kept
-            for old in [*self._known][:-MOST]:
-                del self._known[old]
+            self._kept[view] = kept
+            for old in [*self._kept][:-MOST]:
+                del self._kept[old]
             return kept.facts
 
     async def stream(self, view: K) -> AsyncIterator[T | TidemarkError]:
@@ -79,9 +79,13 @@ class Facts(Generic[K, T]):
         self._listeners += 1
         shown: T | TidemarkError | None = None
         try:
-            await self._look()
+            await self._check()
             while True:
-                facts, seen = await self._newest_or_error(view), self._number
+                try:
+                    facts: T | TidemarkError = await self._as_checked(view)
+                except TidemarkError as error:
+                    facts = error
+                seen = self._number
                 if facts is not shown:
                     yield facts
                 shown = facts
@@ -95,30 +99,24 @@ class Facts(Generic[K, T]):
         finally:
             self._listeners -= 1
 
-    async def _newest_or_error(self, view: K) -> T | TidemarkError:
-        try:
-            return await self._seen_newest(view)
-        except TidemarkError as error:
-            return error
-
     async def watch(self) -> None:
-        """For ever: look for all who listen."""
+        """Check for all who listen, for ever."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             if self._listeners:
-                await self._look()
+                await self._check()
 
-    async def _look(self) -> None:
-        stamp = await asyncio.to_thread(stamp_of, self._lake)
-        if stamp != self._stamp:
-            self._stamp = stamp
+    async def _check(self) -> None:
+        fingerprint = await asyncio.to_thread(fingerprint_of, self._lake)
+        if fingerprint != self._fingerprint:
+            self._fingerprint = fingerprint
             async with self._changed:
                 self._number += 1
                 self._changed.notify_all()
 
 
-def stamp_of(lake: Location) -> dict[Path, int]:
-    """When each log of a table, and each small file that says how things are, was changed last: some microseconds each."""
+def fingerprint_of(lake: Location) -> dict[Path, int]:
+    """Return when each log of a table, and each small file of state, was changed last: some microseconds each."""
     logs = [log.local for pattern in (f"*/*/{LOG}", f"generations/*/*/*/{LOG}") for log in lake.glob(pattern)]
     files = [*lake.local.glob("outages/*"), lake.local / "ends", *lake.local.glob("quality/gates/*"), lake.local / "up" / "state.json"]
     spools = lake.local.glob("spool/*")

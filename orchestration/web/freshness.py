@@ -61,10 +61,11 @@ class Freshness:
 
 def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], group: str | None = None) -> Sequence[Freshness]:
     """List the freshness of all groups, or of one, the group with the oldest worst device first. `rows`: runs a query."""
-    of_known, of_ended = (
-        ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
-    )
-    chosen = [*conf.groups.values()] if group is None else [conf.groups[group]]
+    of_known = of_ended = "true"
+    chosen = [*conf.groups.values()]
+    if group is not None:
+        of_known, of_ended = f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}"
+        chosen = [conf.groups[group]]
     tolerances = {one.name: tolerance(conf, one) for one in chosen}
     different = sorted({*tolerances.values()})  # few, even of many groups
     has_devices, has_windows = is_table(path_of(conf.lake, DEVICES)), has_gold(conf)
@@ -84,7 +85,7 @@ class NewestFreshness:
 
     def __init__(self) -> None:
         """Asks nothing yet."""
-        self._known: Sequence[Freshness] = ()
+        self._newest: Sequence[Freshness] = ()
         self._asked: tuple[object, float] = (self, -LONGEST)
         self._asking = threading.Lock()
 
@@ -93,12 +94,12 @@ class NewestFreshness:
         if self._asked[0] != snapshot and time.monotonic() - self._asked[1] > LONGEST and self._asking.acquire(blocking=False):
             self._asked = snapshot, time.monotonic()
             threading.Thread(target=self._ask, args=(conf, queries), daemon=True).start()
-        return self._known
+        return self._newest
 
     def _ask(self, conf: Conf, queries: Queries) -> None:
         try:
             with suppress(TidemarkError):  # the overview has more to say than this
-                self._known = freshness(conf, queries.rows)
+                self._newest = freshness(conf, queries.rows)
         finally:
             self._asking.release()
 
@@ -109,12 +110,11 @@ def has_gold(conf: Conf) -> bool:
 
 
 def tolerance(conf: Conf, group: Group) -> timedelta:
-    """A device is fresh whose newest window ended at most so long before the newest one of all: two windows and the lateness."""
+    """How far a device may lag behind the newest window before it counts as stale: two windows plus the lateness."""
     return timedelta(seconds=2 * max(conf.metrics[name].step_seconds for name in group.metrics) + group.lateness_seconds)
 
 
 def _of_group(group: Group, row: Mapping[str, Any] | None, tolerance_index: int) -> Freshness:
-    """`tolerance_index`: the index of its tolerance."""
     label = group.label or group.name
     if row is None or not row["has_windows"]:
         return Freshness(group.name, label, row["devices"] if row else 0, 0)

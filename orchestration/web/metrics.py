@@ -1,11 +1,13 @@
 """Metrics for Prometheus: what the overview shows, and what quarantine and quality hold. No label per device."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from expectations.suite import Severity
 from orchestration.audit import quarantine
@@ -38,87 +40,83 @@ class Metrics:
 
     def text(self, facts: Overview) -> bytes:
         """In Prometheus' text format."""
-        registry = CollectorRegistry()
-        registry.register(_Scrape(facts, (*self._of_quarantine(), *self._of_quality(), _of_gates(self._conf))))
-        return generate_latest(registry)
-
-    def _of_quarantine(self) -> list[Metric]:
         lake = Lake(self._conf)
-        return self._newest(lake.table_path(quarantine.TABLE), lambda: [*_by_rule(quarantine.counted(lake))])
+        in_quarantine = self._newest(lake.table_path(quarantine.TABLE), lambda: _by_rule(quarantine.counted(lake)))
+        in_quality = self._newest(path_of(self._conf.lake, RESULTS), lambda: _of_suites(self._conf.lake))
+        of_facts = (*_of_nodes(facts), *_of_batches(facts), *_of_account(facts), *_of_parts(facts))
+        return generate_latest(_Families((*of_facts, *in_quarantine, *in_quality, _of_gates(self._conf))))
 
-    def _of_quality(self) -> list[Metric]:
-        return self._newest(path_of(self._conf.lake, RESULTS), lambda: [*_of_suites(self._conf.lake)])
-
-    def _newest(self, table: Location, read: Callable[[], list[Metric]]) -> list[Metric]:
+    def _newest(self, table: Location, read: Callable[[], Iterator[Metric]]) -> list[Metric]:
         name, version = table.name, (table, version_of(table))
         if name not in self._kept or self._kept[name][0] != version:
-            self._kept[name] = version, read()
+            self._kept[name] = version, [*read()]
         return self._kept[name][1]
 
 
-class _Scrape:
-    def __init__(self, facts: Overview, more: tuple[Metric, ...]) -> None:
-        self._facts, self._more = facts, more
+@dataclass
+class _Families(Collector):
+    families: Sequence[Metric]
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the newest facts."""
-        yield from (*self._of_nodes(), *self._of_batches(), *self._of_account(), *self._of_parts(), *self._more)
+    def collect(self) -> Sequence[Metric]:
+        return self.families
 
-    def _of_nodes(self) -> Iterator[Metric]:
-        at = self._facts.at.timestamp()
-        values: tuple[tuple[str, str, Callable[[Node], float | None]], ...] = (
-            ("up", "0 where a source or sink does not answer.", lambda node: node.state != "down"),
-            ("lag_seconds", "How long the oldest row waits that the node could have read.", lambda node: node.own),
-            ("inherited_lag_seconds", "What the nodes before it add.", lambda node: node.inherited),
-            ("behind_rows", "Rows of its input that the node has not read.", lambda node: node.behind),
-            ("last_batch_timestamp_seconds", "When its last batch was finished.", lambda node: _seconds(node.last_at)),
-            ("table_rows", "Rows of the table that the flow writes.", lambda node: node.rows if node.layer in TABLES else None),
-            ("watermark_timestamp_seconds", "Up to here the flow takes readings for late.", lambda node: _seconds(node.watermark_at)),
-            (
-                "watermark_delay_seconds",
-                "How far its watermark is behind the clock.",
-                lambda node: at - node.watermark_at.timestamp() if node.watermark_at else None,
-            ),
-        )
-        for name, help_text, value_of in values:
-            family = GaugeMetricFamily(f"tidemark_{name}", help_text, labels=["node", "layer"])
-            for node in self._facts.nodes:
-                if (value := value_of(node)) is not None:
-                    family.add_metric([node.name, node.layer], float(value))
-            yield family
 
-    def _of_batches(self) -> Iterator[Metric]:
-        for key, name, help_text in OF_BATCH:
-            family = GaugeMetricFamily(f"tidemark_{name}", help_text, labels=["node"])
-            for flow, batch in self._facts.batches.items():
-                if key in batch:
-                    family.add_metric([flow], batch[key])
-            yield family
+def _of_nodes(facts: Overview) -> Iterator[Metric]:
+    at = facts.at.timestamp()
+    values: tuple[tuple[str, str, Callable[[Node], float | None]], ...] = (
+        ("up", "0 where a source or sink does not answer.", lambda node: node.state != "down"),
+        ("lag_seconds", "How long the oldest row waits that the node could have read.", lambda node: node.own),
+        ("inherited_lag_seconds", "What the nodes before it add.", lambda node: node.inherited),
+        ("behind_rows", "Rows of its input that the node has not read.", lambda node: node.behind),
+        ("last_batch_timestamp_seconds", "When its last batch was finished.", lambda node: _seconds(node.last_at)),
+        ("table_rows", "Rows of the table that the flow writes.", lambda node: node.rows if node.layer in TABLES else None),
+        ("watermark_timestamp_seconds", "Up to here the flow takes readings for late.", lambda node: _seconds(node.watermark_at)),
+        (
+            "watermark_delay_seconds",
+            "How far its watermark is behind the clock.",
+            lambda node: at - node.watermark_at.timestamp() if node.watermark_at else None,
+        ),
+    )
+    for name, help_text, value_of in values:
+        family = GaugeMetricFamily(f"tidemark_{name}", help_text, labels=["node", "layer"])
+        for node in facts.nodes:
+            if (value := value_of(node)) is not None:
+                family.add_metric([node.name, node.layer], float(value))
+        yield family
 
-    def _of_account(self) -> Iterator[Metric]:
-        account = self._facts.account
-        # A retry takes rows out of the quarantine, so this is no counter.
-        measurements = GaugeMetricFamily("tidemark_measurements", "What became of each measurement.", labels=["outcome"])
-        for kind, count in account.items():
-            if kind not in ("events", "waiting"):
-                measurements.add_metric([kind], count)
-        yield measurements
-        yield CounterMetricFamily("tidemark_events", "Events of bronze.", value=account["events"])
-        yield GaugeMetricFamily(
-            "tidemark_unaccounted_events", "Events of bronze that the ledger has not come to.", value=account["waiting"]
-        )
-        yield GaugeMetricFamily("tidemark_troubles", "What the page lists as wrong now.", value=len(self._facts.troubles))
-        if (snapshot := self._facts.snapshot) is not None:
-            help_text = "When the newest snapshot was taken."
-            yield GaugeMetricFamily("tidemark_snapshot_timestamp_seconds", help_text, value=snapshot.at.timestamp())
 
-    def _of_parts(self) -> Iterator[Metric]:
-        restarts = CounterMetricFamily("tidemark_part_restarts", "Starts of a part of `tidemark up` after it had failed.", labels=["part"])
-        running = GaugeMetricFamily("tidemark_part_running", "1 where the part runs.", labels=["part"])
-        for part in self._facts.parts:
-            restarts.add_metric([part["part"]], part["restarts"])
-            running.add_metric([part["part"]], float(part["state"] == "running"))
-        yield from (restarts, running)
+def _of_batches(facts: Overview) -> Iterator[Metric]:
+    for key, name, help_text in OF_BATCH:
+        family = GaugeMetricFamily(f"tidemark_{name}", help_text, labels=["node"])
+        for flow, batch in facts.batches.items():
+            if key in batch:
+                family.add_metric([flow], batch[key])
+        yield family
+
+
+def _of_account(facts: Overview) -> Iterator[Metric]:
+    account = facts.account
+    # A retry takes rows out of the quarantine, so this is no counter.
+    measurements = GaugeMetricFamily("tidemark_measurements", "What became of each measurement.", labels=["outcome"])
+    for kind, count in account.items():
+        if kind not in ("events", "waiting"):
+            measurements.add_metric([kind], count)
+    yield measurements
+    yield CounterMetricFamily("tidemark_events", "Events of bronze.", value=account["events"])
+    yield GaugeMetricFamily("tidemark_unaccounted_events", "Events of bronze that the ledger has not come to.", value=account["waiting"])
+    yield GaugeMetricFamily("tidemark_troubles", "What the page lists as wrong now.", value=len(facts.problems))
+    if facts.snapshot is not None:
+        help_text = "When the newest snapshot was taken."
+        yield GaugeMetricFamily("tidemark_snapshot_timestamp_seconds", help_text, value=facts.snapshot.at.timestamp())
+
+
+def _of_parts(facts: Overview) -> Iterator[Metric]:
+    restarts = CounterMetricFamily("tidemark_part_restarts", "Starts of a part of `tidemark up` after it had failed.", labels=["part"])
+    running = GaugeMetricFamily("tidemark_part_running", "1 where the part runs.", labels=["part"])
+    for part in facts.parts:
+        restarts.add_metric([part["part"]], part["restarts"])
+        running.add_metric([part["part"]], float(part["state"] == "running"))
+    yield from (restarts, running)
 
 
 def _seconds(instant: datetime | None) -> float | None:

@@ -39,11 +39,9 @@ Rows = list[dict[str, Any]]
 class Node:
     """A source, flow or sink. `state`: up, down, paused, new, behind, or stale (see freshness).
 
-    `rows`: of its table, or of a source in the last hour.
-
-    `rate`: rows a second, None as long as nobody knows. `own`: for how many seconds the oldest row waits that it could have read;
-    `inherited`: those that the nodes before it add. `is_culprit`: the one whose own lag is the greatest.
-    `watermark_at`: None where the flow has none.
+    `rows`: of its table, or of a source in the last hour. `rate`: rows a second, None as long as nobody knows. `own`: for how many
+    seconds the oldest row waits that it could have read; `inherited`: those that the nodes before it add. `is_culprit`: the one whose own
+    lag is the greatest. `watermark_at`: None where the flow has none.
     """
 
     name: str
@@ -80,7 +78,7 @@ class Overview:
     snapshot: Snapshot | None
     nodes: Sequence[Node]
     account: dict[str, int]
-    troubles: Sequence[Problem]
+    problems: Sequence[Problem]
     parts: Rows = field(default_factory=list)
     batches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stale: Sequence[Freshness] = ()
@@ -103,19 +101,16 @@ def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) ->
     sources, flows, sinks = source_status(conf, now), flow_status(conf, now), sink_status(conf, now)
     counts.note(now, {row["table"]: row["rows"] for row in flows})
     lags, up_to_date = _own_lags(sources, flows), _up_to_date(conf, groups)
-    nodes = [
-        *_of_sources(sources),
-        *(_as_fresh(node, up_to_date) for node in _of_flows(flows, lags, counts)),
-        *_of_sinks(sinks, lags),
-    ]
+    of_flows = (_as_fresh(node, up_to_date) for node in _of_flows(flows, lags, counts))
+    nodes = [*_of_sources(sources), *of_flows, *_of_sinks(sinks, lags)]
     greatest = max((node.own or 0.0 for node in nodes), default=0.0)
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
         nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
     parts = parts_of(conf.lake)
-    troubles = [replace(problem, command=f"{conf.command} {problem.command}") for problem in _problems(conf, parts, sources, sinks)]
+    problems = [replace(problem, command=f"{conf.command} {problem.command}") for problem in _problems(conf, parts, sources, sinks)]
     bronze = next((row["rows"] for row in flows if row["table"] == EVENTS), 0)
     stale = [group for group in groups if group.is_stale]
-    return Overview(now, snapshot, nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake), stale)
+    return Overview(now, snapshot, nodes, _account(conf, bronze), problems, parts, newest_batches(conf.lake), stale)
 
 
 class Counts:
@@ -138,16 +133,8 @@ class Counts:
 def _of_sources(sources: Rows) -> Iterator[Node]:
     for row in sources:
         note = f"{row['waiting_bytes']:,} bytes wait" if row["waiting_bytes"] else ""
-        yield Node(
-            row["source"],
-            "sources",
-            row["state"],
-            row["rows_last_hour"],
-            _instant(row["last_received_at"]),
-            own=row["lag_seconds"],
-            behind=row["waiting_messages"],
-            note=note,
-        )
+        seen = row["rows_last_hour"], _instant(row["last_received_at"])
+        yield Node(row["source"], "sources", row["state"], *seen, own=row["lag_seconds"], behind=row["waiting_messages"], note=note)
 
 
 def _own_lags(sources: Rows, flows: Rows) -> dict[str, float]:
@@ -174,19 +161,10 @@ def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterato
         seen.add(row["flow"])
         layer = row["flow"].split(".", 1)[0]
         state = "new" if row["last_batch"] is None else "behind" if row["behind"] else "up"
-        note = f"watermark {row['watermark_at']:%Y-%m-%d %H:%M:%S}" if row["watermark_at"] else ""
-        numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"])
-        yield Node(
-            row["flow"],
-            layer,
-            state,
-            *numbers,
-            row["lag_seconds"],
-            _before(layer, lags),
-            row["behind"],
-            note,
-            watermark_at=row["watermark_at"],
-        )
+        watermark = row["watermark_at"]
+        note = f"watermark {watermark:%Y-%m-%d %H:%M:%S}" if watermark else ""
+        numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"]), row["lag_seconds"], _before(layer, lags), row["behind"]
+        yield Node(row["flow"], layer, state, *numbers, note, watermark_at=watermark)
 
 
 def _up_to_date(conf: Conf, groups: Sequence[Freshness]) -> dict[str, tuple[int, int]]:
@@ -224,7 +202,7 @@ def _account(conf: Conf, bronze: int) -> dict[str, int]:
 
 
 def _problems(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[Problem]:
-    """The worst first."""
+    """Yield the worst first."""
     for part in parts:
         if part["state"] != "running":
             state = "hangs" if part["state"] == "hangs" else f"is {part['state']}"
@@ -238,10 +216,8 @@ def _problems(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[P
     for kind, rows in (("source", sources), ("sink", sinks)):
         for row in rows:
             if row["down_since"]:
-                yield Problem(
-                    f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}",
-                    "sinks" if kind == "sink" else "status sources",
-                )
+                command = "sinks" if kind == "sink" else "status sources"
+                yield Problem(f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}", command)
     for name in conf.channels:
         if outage := current_outage(conf.lake, "channel", name):
             yield Problem(f"channel {name} is down since {outage.since}: {outage.reason}", "alerts")

@@ -58,15 +58,10 @@ def _with_events(request: ViewRequest, rows: Sequence[Mapping[str, Any]]) -> lis
     if shown:
         keys = ", ".join(f"({row['bronze_batch']}, {row['bronze_row']})" for row in shown)
         batches = literal(sorted({row["bronze_batch"] for row in shown}))
-        events_read = request.rows(EVENTS.format(batches=batches, events=keys))
-        events = {(event["bronze_batch"], event["bronze_row"]): event for event in events_read}
-    return [{**row, **_event(events.get((row["bronze_batch"], row["bronze_row"])))} for row in rows]
-
-
-def _event(event: Mapping[str, Any] | None) -> dict[str, Any]:
-    if event is None:
-        return {"position": None, "header": None, "payload": None}
-    return {"position": event["position"], "header": event["header"], "payload": short(event["payload"], LONGEST_PAYLOAD)}
+        for event in request.rows(EVENTS.format(batches=batches, events=keys)):
+            events[event["bronze_batch"], event["bronze_row"]] = {**event, "payload": short(event["payload"], LONGEST_PAYLOAD)}
+    without = dict.fromkeys(("position", "header", "payload"))
+    return [{**row, **events.get((row["bronze_batch"], row["bronze_row"]), without)} for row in rows]
 
 
 def _instant(text: str) -> datetime | None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,11 +28,11 @@ from orchestration.storage.delta import each_table_opened_once, version_of
 from orchestration.storage.ops_tables import NOTES
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.web import alerts, editor, quality, runs
+from orchestration.web.batches import batches
 from orchestration.web.devices import devices
 from orchestration.web.facts import Facts
 from orchestration.web.freshness import NewestFreshness
 from orchestration.web.groups import groups
-from orchestration.web.lag import lag
 from orchestration.web.metrics import MEDIA_TYPE, Metrics
 from orchestration.web.overview import Counts, Overview, overview
 from orchestration.web.pages import render
@@ -87,7 +87,7 @@ class Site:
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
             View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True),
-            View("/batches", "Batches", "batches.html", lag, ages=True),
+            View("/batches", "Batches", "batches.html", batches, ages=True),
             View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine),
             View("/quality", "Quality", "quality.html", quality.quality),
             View("/runs", "Runs", "runs.html", runs.shown_runs),
@@ -97,7 +97,9 @@ class Site:
         # Two, as who waits for queries keeps a thread.
         self._threads = {asks: ThreadPoolExecutor(4, "view") for asks in (False, True)}
         self._acting, self._done = asyncio.Lock(), deque[object](maxlen=MOST_DONE)
-        self._facts: Facts[Key, Any] = Facts(conf.lake, self._read, self._state_of, self._threads_of)
+        self._facts: Facts[Key, Any] = Facts(
+            conf.lake, self._read, self._cache_key, lambda key: self._threads[self._views[key[0]].is_of_snapshot]
+        )
 
     def application(self, hosts: tuple[str, ...], token: str | None) -> ASGIApp:
         """The ASGI application. `hosts`: see Guarded; `token` None: whoever reaches it may look."""
@@ -192,10 +194,7 @@ class Site:
             snapshot = find_snapshot(self._conf.lake) if view.is_of_snapshot else None
             return view.read(self._view_request(key[1], snapshot.snapshot_id if snapshot else None))
 
-    def _threads_of(self, key: Key) -> Executor:
-        return self._threads[self._views[key[0]].is_of_snapshot]
-
-    def _state_of(self, key: Key) -> object:
+    def _cache_key(self, key: Key) -> object:
         """Return the cache key of a view: all that it depends on. None: it depends on anything in the lake, and on the time."""
         view, lake = self._views[key[0]], self._conf.lake
         if view.is_of_snapshot:
@@ -224,11 +223,10 @@ class Site:
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         self._queries.start()
-        beside = [
-            asyncio.create_task(work) for work in (self._facts.watch(), self._live_or_error(self._views["/"], ""))
-        ]  # before anyone asks
+        # The overview is read before anyone asks.
+        tasks = [asyncio.create_task(work) for work in (self._facts.watch(), self._live_or_error(self._views["/"], ""))]
         yield
-        for task in beside:
+        for task in tasks:
             task.cancel()
         await self._queries.close()
 
@@ -236,8 +234,8 @@ class Site:
 def as_json(facts: Overview) -> dict[str, Any]:
     """Return the overview for programs."""
     snapshot = facts.snapshot and {"snapshot_id": facts.snapshot.snapshot_id, "at": facts.snapshot.at}
-    nodes, troubles = ([vars(row) for row in rows] for rows in (facts.nodes, facts.troubles))
-    return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, "troubles": troubles, "parts": facts.parts}
+    nodes, problems = ([vars(row) for row in rows] for rows in (facts.nodes, facts.problems))
+    return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, "troubles": problems, "parts": facts.parts}
 
 
 def _number_of(facts: Any) -> str:

@@ -21,7 +21,7 @@ PERCENTS = (50, 99)
 class FlowBatches:
     """Seconds of a batch: `percentiles`, and the `longest`. `bars`: see _bars.
 
-    `steps`: of the newest batch, each with its seconds and its percents of the longest one; empty where nobody tells.
+    `steps`: those of the newest batch, each with its seconds and its percents of the longest one; empty where the run notes none.
     """
 
     flow: str
@@ -34,7 +34,7 @@ class FlowBatches:
 
 
 @dataclass(frozen=True)
-class Lag:
+class Batches:
     """`warnings`: what runs have warned of, the newest first."""
 
     at: datetime
@@ -43,7 +43,7 @@ class Lag:
     warnings: Sequence[Mapping[str, Any]]
 
 
-def lag(request: ViewRequest) -> Lag:
+def batches(request: ViewRequest) -> Batches:
     """`span`: one of SPANS; any other is an hour."""
     span, now = request.params.get("span", ""), request.now
     span = span if span in SPANS else "hour"
@@ -55,8 +55,8 @@ def lag(request: ViewRequest) -> Lag:
             warnings.append(entry)
         elif "seconds" in entry and (name := entry.get("flow") or entry.get("job")):
             by_flow[name].append(entry)
-    flows = sorted((_of_flow(name, batches, since, now) for name, batches in by_flow.items()), key=lambda lag_of_flow: -lag_of_flow.longest)
-    return Lag(now, span, flows, warnings[:-51:-1])
+    flows = sorted((_of_flow(name, entries, since, now) for name, entries in by_flow.items()), key=lambda flow: -flow.longest)
+    return Batches(now, span, flows, warnings[:-51:-1])
 
 
 def _of_flow(flow: str, batches: Sequence[Mapping[str, Any]], since: datetime, now: datetime) -> FlowBatches:
