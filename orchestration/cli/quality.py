@@ -63,7 +63,7 @@ def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
       tidemark quality release --version 12 --reason "the oven was being calibrated"
     """
     from orchestration.engine.lake import Lake
-    from orchestration.quality.release import release_version
+    from orchestration.quality.quality_tables import release_version
 
     lake = Lake.open(obj["conf"])
     released = release_version(lake, table, version, reason, datetime.now(UTC))
@@ -90,10 +90,10 @@ def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
 
 def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run":
     from orchestration.quality import quality_tables
-    from orchestration.quality.check import Scope, check
-    from orchestration.quality.history import last_runs
+    from orchestration.quality.check import Scope, check, store_run
+    from orchestration.quality.history import last_runs, trends
     from orchestration.quality.outcome import Cause
-    from orchestration.quality.publish import publish, store_run
+    from orchestration.quality.report import write_report
     from orchestration.quality.suites import suites
     from orchestration.storage.snapshots import find_snapshot
 
@@ -104,5 +104,5 @@ def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "R
         )
         run = check(lake, suites(lake.conf), now, tell, scope)
         rows = store_run(lake, run)
-    publish(lake, run, rows, asked["report"])
+    write_report(run, asked["report"], rows, trends(lake.conf.lake))  # without the lock: it may be slow
     return run

@@ -15,10 +15,11 @@ from expectations.suite import Suite
 from gold.schema import KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.quality.history import LastRun
+from orchestration.quality.failed_rows import FailedRows, append_failed_rows
+from orchestration.quality.history import LastRun, append_results
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.counts import ledger
-from orchestration.quality.measures.kinds import evaluate_measure, is_measure
+from orchestration.quality.kinds import evaluate_measure, is_measure
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
 from orchestration.quality.store import (
     PinnedTable,
@@ -62,6 +63,12 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
             tell(name)
             results.append(checks.at(name, [suite for suite in suites if suite.applies_to(name)]))
     return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(results))
+
+
+def store_run(lake: Lake, run: Run) -> FailedRows:
+    """Append the run to quality.results and quality.failed_rows; returns the rows that fail. The caller holds `quality_tables.lock`."""
+    append_results(lake.conf.lake, run)
+    return append_failed_rows(lake, run)
 
 
 def parameters(conf: Conf) -> dict[str, Any]:

@@ -146,14 +146,10 @@ def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
     """The event of each row, found by its keys; for a window that of its newest reading. None where the keys lead to no event."""
     with closing(open_store()) as store:
         newest = _newest(store, lake, keys)
-        identities = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
+        own = ((row.get("bronze_batch"), row.get("bronze_row")) for row in keys)
+        identities = [newest.get(n) if batch is None or row is None else (batch, row) for n, (batch, row) in enumerate(own)]
         payloads = _payloads(store, lake.tables["bronze.events"].location, set(filter(None, identities)))
     return [identity and payloads.get(identity, Event(*identity)) for identity in identities]
-
-
-def _identity(row: Mapping[str, Any]) -> tuple[int, int] | None:
-    batch, position = row.get("bronze_batch"), row.get("bronze_row")
-    return None if batch is None or position is None else (batch, position)
 
 
 def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, int]]:

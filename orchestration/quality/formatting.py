@@ -1,7 +1,7 @@
 """Formats results of Great Expectations as text."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -26,7 +26,9 @@ def describe(answer: Mapping[str, Any], count: int, sample: Sequence[str] = ()) 
     unexpected = details.get("unexpected_count", 0)
     of_rows = f"{unexpected:,}" if unexpected else "none"
     rows = details.get("partial_unexpected_index_list") or [{"value": value} for value in details.get("partial_unexpected_list", [])]
-    samples = tuple(dict(_sample(row, sample)) for row in rows)
+    samples = tuple(
+        {column: text(value) for column, value in row.items() if not sample or column in sample or column not in KEYS} for row in rows
+    )
     keys = tuple({column: row[column] for column in KEYS if column in row} for row in rows)
     return Outcome(answer["success"], f"{of_rows} of {count:,} rows", details.get("unexpected_percent", 0.0), samples, keys)
 
@@ -65,9 +67,3 @@ def text(value: Any) -> str:
         case _:
             formatted = str(value)
     return shorten(formatted)
-
-
-def _sample(row: Mapping[str, Any], sample: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for column, value in row.items():
-        if not sample or column in sample or column not in KEYS:
-            yield column, text(value)

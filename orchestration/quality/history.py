@@ -87,6 +87,7 @@ Trends = Mapping[Identity, Sequence[Point]]
 
 
 def append_results(lake: Location, run: Run) -> None:
+    """Append a row for each result; the caller holds `quality_tables.lock`."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     quality_tables.append(lake, RESULTS, pa.Table.from_pylist(rows, RESULT_SCHEMA))
 

@@ -3,14 +3,20 @@
 Without that lock two processes could lose each other's rows on a local disk. Times are in UTC.
 """
 
+import getpass
+import socket
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from datetime import datetime
 
 import pyarrow as pa
 
+from orchestration.engine.lake import Lake
+from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage.commit import append_rows, compact_many, create, widen
 from orchestration.storage.delta import Filters, is_table, path_of, table_of
+from orchestration.storage.gate_state import RELEASES, Release, closed_gates
 from orchestration.storage.lease import Lease, sole_writer
 
 
@@ -35,3 +41,23 @@ def append(lake: Location, table: str, rows: pa.Table, settings: Mapping[str, st
     widen(path, rows.schema)
     append_rows(path, rows)
     compact_many(path)
+
+
+def release_version(lake: Lake, table: str, version: int, reason: str, at: datetime) -> str:
+    """Release the versions of a table up to this one, for whoever runs this; returns what was released, in words. `at`: UTC.
+
+    ConfError if the version is not held back, or without a reason.
+    """
+    if not reason.strip():
+        raise ConfError("--reason is empty; say why what failed may be in gold: it is kept for ever.")
+    with lock(lake.conf.lake):
+        held = next((state for state in closed_gates(lake.conf, lake.table_path) if state.table == table), None)
+        if held is None or held.failure is None:
+            raise ConfError(f"no version of {table} is held back; `tidemark status` tells which are.")
+        first, last = held.version + 1, held.failure.version
+        if not first <= version <= last:
+            which = f"version {last}" if first == last else f"versions {first} to {last}"
+            raise ConfError(f"version {version} of {table} is not held back; {which} can be released.")
+        by, failed = f"{getpass.getuser()}@{socket.gethostname()}", held.failure.found
+        RELEASES.append(lake.conf.lake, [Release(table, held.table_id, version, held.version, reason.strip(), by, at, failed)])
+    return f"{table} up to version {version}; failed: {'; '.join(held.failure.found)}"

@@ -4,7 +4,7 @@ A suite has a view of its rows too, with the columns that it computes.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -15,7 +15,7 @@ from expectations.rule import Kind
 from expectations.suite import Suite
 from gold.spec import Group
 from orchestration.location import Location
-from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
+from orchestration.storage.delta import added, files_of, is_table, log_of, open_table
 from orchestration.storage.duckdb_view import select_from_table
 from orchestration.storage.views import CONDITIONS
 
@@ -84,10 +84,13 @@ def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
             store.execute(f'create or replace view "{table.view}" as {rows}')
         return
     delta = open_table(table.location, table.version)
-    if _has_deletion_vectors(delta):
+    if "deletionVectors" in (delta.protocol().reader_features or []):  # files may hold deleted rows; Tidemark writes no such tables
         copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
-    else:
-        _create_view_of_files(store, table.view, delta, _files(table, delta), CONDITIONS.get(table.name, "true"))
+        return
+    all_files = (table.location / name for name in files_of(delta))
+    files = all_files if table.since is None else _added(table.location, table.since, delta.version())
+    rows = select_from_table(delta, map(str, files))
+    store.execute(f'create or replace view "{table.view}" as from ({rows}) where {CONDITIONS.get(table.name, "true")}')
 
 
 def copy_rows(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
@@ -133,23 +136,6 @@ def kind_of(column_type: str) -> Kind:
 def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:
     """Names and types of the columns of a view, in their order."""
     return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
-
-
-def _has_deletion_vectors(delta: OpenTable) -> bool:
-    """Whether files may hold deleted rows; Tidemark writes no such tables."""
-    return "deletionVectors" in (delta.protocol().reader_features or [])
-
-
-def _create_view_of_files(
-    store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str], condition: str = "true"
-) -> None:
-    rows = select_from_table(delta, files)
-    store.execute(f'create or replace view "{view}" as from ({rows}) where {condition}')
-
-
-def _files(table: PinnedTable, delta: OpenTable) -> Iterable[str]:
-    all_files = (table.location / name for name in files_of(delta))
-    return map(str, all_files if table.since is None else _added(table.location, table.since, delta.version()))
 
 
 def _added(path: Location, since: int, version: int) -> Iterator[Location]:

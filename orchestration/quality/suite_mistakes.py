@@ -22,8 +22,7 @@ from orchestration.conf.document import read_document
 from orchestration.conf.model import Conf
 from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import checkable_tables, parameters
-from orchestration.quality.kinds import arguments_refused, kind_refused
-from orchestration.quality.measures.kinds import KINDS, is_measure
+from orchestration.quality.kinds import KINDS, arguments_refused, is_measure, kind_refused
 from orchestration.quality.store import columns_of, copy_rows, create_suite_view, open_store
 from orchestration.quality.validation import not_computable
 

@@ -1,6 +1,5 @@
 """The suites that Tidemark ships, and those of a conf, in `<conf>/expectations`."""
 
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -40,7 +39,9 @@ def packaged() -> list[Suite]:
 
 def own(conf: Conf, folder: Path) -> list[Suite]:
     """The suites of the conf in `folder`; ConfError lists the mistakes of all. Without such suites nothing slow is imported."""
-    if not (files_of_conf := own_files(folder)):
+    # Also files that end on .yaml, so that they are reported and not silently skipped.
+    files_of_conf = sorted(file for pattern in ("*.yml", "*.yaml") for file in (folder / FOLDER).glob(pattern))
+    if not files_of_conf:
         return []
     from orchestration.quality.suite_mistakes import checked
 
@@ -48,8 +49,3 @@ def own(conf: Conf, folder: Path) -> list[Suite]:
     if mistakes:
         raise ConfError("\n".join(map(str, mistakes)))
     return read
-
-
-def own_files(folder: Path) -> Sequence[Path]:
-    """Also files that end on .yaml, so that they are reported and not silently skipped."""
-    return sorted(file for pattern in ("*.yml", "*.yaml") for file in (folder / FOLDER).glob(pattern))

@@ -149,7 +149,7 @@ def _critical(conf: Conf, table: str) -> Iterator[Suite]:
 
 def _store(lake: Lake, run: Run, stop: threading.Event) -> bool:
     """Append the run to the quality tables; waits while another process holds them. False where `stop` came first."""
-    from orchestration.quality.publish import store_run
+    from orchestration.quality.check import store_run
 
     while not stop.is_set():
         try:

@@ -9,7 +9,7 @@ from orchestration.engine.lake import Lake
 from orchestration.quality import quality_tables
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
 from orchestration.quality.history import Point, Streak, streak, trends
-from orchestration.quality.release import release_version
+from orchestration.quality.quality_tables import release_version
 from orchestration.quality.report import Bar, bars
 from orchestration.rendering import short
 from orchestration.storage.gate_state import GateState, closed_gates

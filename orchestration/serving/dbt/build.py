@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 from dbt.cli.main import dbtRunnerResult
@@ -64,7 +65,7 @@ def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], notify: No
     words = [word for word in arguments if word != ALL]
     command_line = replace(CommandLine.parse(words), is_own=lake.conf.dbt_project is not None and ALL not in arguments)
     if command_line.is_version:
-        print(invocation.versions())
+        print("\n".join(f"{name} {version(name)}" for name in ("dbt-core", "dbt-spark")))
         return invocation.DONE
     if command_line.is_help:
         return invocation.exit_code(invocation.invoke(words))
@@ -116,7 +117,8 @@ def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
     result = _invoke(dbt.command_line)
     if writes:
         left_out = {_sql_name(model) for key, model in every.items() if key not in models}
-        _record_build(dbt, models, left_out, invocation.built_ids(result) if result.success else set())
+        nodes = getattr(result.result, "results", ()) if result.success else ()
+        _record_build(dbt, models, left_out, {node.node.unique_id for node in nodes if node.status == "success"})
     return invocation.exit_code(result)
 
 
@@ -189,7 +191,7 @@ def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], left_out: Col
         basis=dbt.digest(leaves_out_rows=False),
     )
     marts.MARTS.append(dbt.root, [build])
-    build_state.end(dbt.root)
+    build_state.pending_build(dbt.root).remove()
     targets.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
     rest = f" {len(kept)} others stay as they were; `tidemark dbt build --all` builds them too." if kept else ""
     dbt.notify(f"tidemark: build {build.build}: {len(names)} mart{'s'[: len(names) != 1]} of snapshot {build.snapshot_id}.{rest}")

@@ -56,11 +56,6 @@ def begin(lake: Location, digest: str, snapshot: Snapshot, on_disk: Collection[s
     file.write(PendingBuild(digests, before.marts_at_first if before else marts, marts, snapshot.snapshot_id))
 
 
-def end(lake: Location) -> None:
-    """The build is recorded: nothing is pending."""
-    pending_build(lake).remove()
-
-
 def incremental_base(
     lake: Location, digest: str, snapshot: Snapshot, on_disk: Mapping[str, int], incremental: Collection[str]
 ) -> Build | None:

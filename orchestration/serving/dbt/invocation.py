@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import click
@@ -107,10 +106,6 @@ class CommandLine:
         return any(word.split("=")[0] in options for word in self.arguments)
 
 
-def versions() -> str:
-    return "\n".join(f"{name} {version(name)}" for name in ("dbt-core", "dbt-spark"))
-
-
 def invoke(arguments: Sequence[str]) -> dbtRunnerResult:
     """Run dbt, which prints to stdout. ConfError if it does not understand the command line."""
     result = dbtRunner().invoke(list(arguments))
@@ -159,11 +154,6 @@ def project_tables(manifest: Manifest) -> dict[str, ManifestNode]:
     if mistakes:
         raise ConfError("\n".join(mistakes))
     return nodes
-
-
-def built_ids(result: dbtRunnerResult) -> set[str]:
-    """Ids of what was built without an error."""
-    return {node_result.node.unique_id for node_result in getattr(result.result, "results", ()) if node_result.status == "success"}
 
 
 def _mistakes(node: Any) -> Iterator[str]:

@@ -112,7 +112,8 @@ def finish(figure: Figure, panels: Sequence[Axes], bars: Rows) -> None:
         panel.yaxis.set_major_formatter(EngFormatter(sep=""))
         panel.set_xlim(-0.6, len(bars) - 0.4)
     step = -(-len(bars) // MAX_NUMBERED_BARS)
-    panels[-1].set_xticks(range(0, len(bars), step), [_label(bar) for bar in bars[::step]])
+    labels = [str(bar["first"]) if bar["first"] == bar["last"] else f"{bar['first']}\u2013{bar['last']}" for bar in bars[::step]]
+    panels[-1].set_xticks(range(0, len(bars), step), labels)
     panels[-1].set_xlabel("bronze batch, in the order of ingestion", color=PALE)
     figure.tight_layout(rect=(0, 0, 1, 1 - HEAD_INCHES / figure.get_figheight()), h_pad=0.6)
 
@@ -122,7 +123,3 @@ def subtitle(batches: Rows) -> str:
     at = sorted(batch["ingested_at"] for batch in batches if batch["ingested_at"] is not None)
     when = f"ingested {at[0]:%Y-%m-%d %H:%M} to {at[-1]:%Y-%m-%d %H:%M} UTC" if at else "of no batch in bronze"
     return f"{sum(batch['events'] for batch in batches):,} events, {when}"
-
-
-def _label(bar: Mapping[str, Any]) -> str:
-    return str(bar["first"]) if bar["first"] == bar["last"] else f"{bar['first']}\u2013{bar['last']}"

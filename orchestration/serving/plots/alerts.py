@@ -8,17 +8,15 @@ import matplotlib as mpl
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from gold.alert_spec import Alert
 from gold.signals import shown
 from orchestration.conf.model import Conf
 from orchestration.serving.alerts import Trial
-from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
+from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading, set_time_axis
 from orchestration.serving.sql.output import replacing
 
 MAX_ENTITIES = 12
@@ -85,12 +83,7 @@ def thresholds(alert: Alert, condition: str) -> list[float]:
 def finish(figure: Figure, panels: list[Axes], alert: Alert) -> None:
     """One time axis for all panels, and what the colours mean below it."""
     for panel in panels:
-        locator = AutoDateLocator(tz="UTC", maxticks=8)
-        panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz="UTC"))
-        panel.tick_params(length=0)
-        panel.margins(x=0.01, y=0.12)
-        panel.yaxis.set_major_locator(MaxNLocator(4))
+        set_time_axis(panel)
     height = figure.get_figheight()
     handles = [
         Line2D([], [], color=VALUE, linewidth=1.5, label=shown(alert)),

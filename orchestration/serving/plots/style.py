@@ -1,8 +1,11 @@
-"""Colours, fonts and the heading that all pictures have in common."""
+"""Colours, fonts, the heading and the axis of time that pictures have in common."""
 
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 DOTS_PER_INCH = 120
 INK, PALE = "#333333", "#8a8a8a"
@@ -26,3 +29,13 @@ def draw_heading(figure: Figure, title: str, subtitle: str) -> None:
     width, height = figure.get_size_inches()
     figure.text(0.12 / width, 1 - 0.2 / height, title, fontsize=14, fontweight="bold", va="top")
     figure.text(0.12 / width, 1 - 0.5 / height, subtitle, fontsize=8.5, color=PALE, va="top")
+
+
+def set_time_axis(panel: Axes) -> None:
+    """Instants in UTC below a panel, and few values beside it."""
+    locator = AutoDateLocator(tz="UTC", maxticks=8)
+    panel.xaxis.set_major_locator(locator)
+    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz="UTC"))
+    panel.tick_params(length=0)
+    panel.margins(x=0.01, y=0.12)
+    panel.yaxis.set_major_locator(MaxNLocator(4))

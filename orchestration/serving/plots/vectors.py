@@ -15,15 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
+from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading, set_time_axis
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.views import View, views
 from silver.aggregation import Aggregation
@@ -164,12 +162,7 @@ def finish(figure: Figure, panels: Sequence[Axes], used: int, series: Sequence[S
         panels[0].set_xlim(at[0] - np.timedelta64(1, "h"), at[0] + np.timedelta64(1, "h"))
     for number, panel in enumerate(panels):
         panel.set_visible(number < used)
-        locator = AutoDateLocator(tz="UTC", maxticks=8)
-        panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz="UTC"))
-        panel.tick_params(length=0)
-        panel.margins(x=0.01, y=0.12)
-        panel.yaxis.set_major_locator(MaxNLocator(4))
+        set_time_axis(panel)
     panels[used - 1].tick_params(labelbottom=True)  # its column may be shorter than the others
     width, height = figure.get_size_inches()
     figure.tight_layout(rect=(0, 0, 1 - LEGEND_INCHES / width, 1 - HEAD_INCHES / height), h_pad=0.9, w_pad=1.5)

@@ -28,7 +28,10 @@ def write(answer: Answer, format: str, output: Path | None = None) -> None:
             if format == "parquet":
                 write_parquet(answer, draft)
             else:
-                _write_text(answer, format, draft)
+                text = io.TextIOWrapper(draft, encoding="utf-8", newline="", write_through=True)
+                with contextlib.redirect_stdout(text):
+                    display(answer, format)
+                text.detach()
     if answer.is_cut_off:
         click.echo(f"only the first {answer.rows.num_rows:,} rows: the answer exceeds the limit; add a filter, or aggregate", err=True)
 
@@ -78,13 +81,6 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     finally:
         if not is_special:
             draft.unlink(missing_ok=True)
-
-
-def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    with contextlib.redirect_stdout(text):
-        display(answer, format)
-    text.detach()
 
 
 def write_parquet(answer: Answer, file: IO[bytes]) -> None:

@@ -21,7 +21,7 @@ from orchestration.jobs import notices
 from orchestration.quality import suites
 from orchestration.quality.history import append_results
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
-from orchestration.quality.release import release_version
+from orchestration.quality.quality_tables import release_version
 from orchestration.storage.commit import create
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA
 from orchestration.supervisor.quality_gate import QualityGate

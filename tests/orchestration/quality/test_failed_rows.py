@@ -17,12 +17,11 @@ from gold.spec import Group, Vector
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality import failed_rows
-from orchestration.quality.check import Scope, check
+from orchestration.quality.check import Scope, check, store_run
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
-from orchestration.quality.history import RESULTS, last_runs
+from orchestration.quality.history import RESULTS, last_runs, trends
 from orchestration.quality.outcome import Cause, Run
-from orchestration.quality.publish import publish, store_run
-from orchestration.quality.report import failures
+from orchestration.quality.report import failures, write_report
 from orchestration.storage.delta import path_of
 from tests.lakes import bare_conf, write
 from tests.orchestration.quality import hostile
@@ -86,7 +85,8 @@ def window(**more: Any) -> dict[str, Any]:
 
 def run_quality(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: list[Suite] = SUITES) -> Run:
     run = check(lake, suites, run_at, lambda _: None, Scope(Cause.ASKED, last_runs=last_runs(lake.conf.lake)))
-    publish(lake, run, store_run(lake, run), folder / "page.html")
+    rows = store_run(lake, run)
+    write_report(run, folder / "page.html", rows, trends(lake.conf.lake))
     return run
 
 

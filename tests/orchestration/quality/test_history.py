@@ -9,10 +9,10 @@ from deltalake import DeltaTable
 
 from orchestration.engine.lake import Lake
 from orchestration.quality import history
+from orchestration.quality.check import store_run
 from orchestration.quality.failed_rows import FAILED_ROWS
 from orchestration.quality.history import RESULTS, mended, streak, trends
 from orchestration.quality.outcome import Outcome, Run
-from orchestration.quality.publish import store_run
 from orchestration.storage import commit
 from orchestration.storage.delta import path_of
 from tests.lakes import bare_conf

@@ -15,9 +15,9 @@ from gold.spec import Group
 from orchestration.conf.model import Conf, Device, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
+from orchestration.quality.kinds import KINDS, evaluate_measure, is_measure
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import Shift, describe_change, psi
-from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged

@@ -13,7 +13,7 @@ import pytest
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
-from orchestration.quality.measures.kinds import KINDS, is_measure
+from orchestration.quality.kinds import KINDS, is_measure
 from orchestration.quality.outcome import Run
 from orchestration.quality.report import rendered
 from orchestration.quality.suites import packaged

@@ -142,7 +142,7 @@ def test_after_a_killed_build_the_next_is_incremental_unless_the_killed_one_was_
     build_state.begin(lake, "as now", PINNED, targets.versions(lake))
     assert not is_incremental(lake)
     recorded(lake, hourly=1, device_history=0)
-    build_state.end(lake)
+    build_state.pending_build(lake).remove()
     assert is_incremental(lake)
 
 
