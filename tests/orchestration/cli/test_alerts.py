@@ -1,19 +1,16 @@
 """`tidemark alerts` says what fires, who has seen it and what is silent, from tables alone."""
 
-import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
-
 import pytest
 
 from gold.messages import Message
 from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
-from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.connectors.outages import begin_outage
+from tests.commands import Rows, Tidemark
 from tests.http_server import http_server
 from tests.orchestration.connectors.channels.alert_lake import at, changed, write_changes
 
@@ -38,19 +35,19 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "conf")
 
 
-def asked(capsys: pytest.CaptureFixture[str], folder: str, *arguments: str) -> list[dict[str, Any]]:
-    assert exit_code(["--conf", folder, "alerts", *arguments, *(["--format", "json"])]) == 0
-    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return rows
+def asked(tidemark: Tidemark, folder: str, *arguments: str) -> Rows:
+    said = tidemark("--conf", folder, "alerts", *arguments, "--format", "json")
+    assert said.code == 0, said.err
+    return said.rows
 
 
-def told(capsys: pytest.CaptureFixture[str], folder: str, *arguments: str) -> tuple[int, str]:
-    code = exit_code(["--conf", folder, "alerts", *arguments])
-    return code, capsys.readouterr().err
+def told(tidemark: Tidemark, folder: str, *arguments: str) -> tuple[int, str]:
+    code, _, err = tidemark("--conf", folder, "alerts", *arguments)
+    return code, err
 
 
-def test_what_fires_is_listed_since_it_left_normal(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = asked(capsys, folder)
+def test_what_fires_is_listed_since_it_left_normal(folder: str, tidemark: Tidemark) -> None:
+    rows = asked(tidemark, folder)
     assert [(row["entity"], row["state"], row["severity"], row["since"], row["id"]) for row in rows] == [
         ("oven", "firing", "critical", "2026-01-05T12:00:00Z", "episode-oven"),
         ("mixer", "no data", "warning", "2026-01-05T12:01:10Z", "episode-mixe"),
@@ -58,71 +55,69 @@ def test_what_fires_is_listed_since_it_left_normal(folder: str, capsys: pytest.C
     assert {row["acknowledged_by"] for row in rows} == {row["silenced_by"] for row in rows} == {None}
 
 
-def test_an_alert_that_conf_has_no_more_fires_no_more(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_alert_that_conf_has_no_more_fires_no_more(folder: str, tidemark: Tidemark) -> None:
     (Path(folder) / "alerts.yml").write_text("alerts:\n  other: {reading: temperature, when: value > 280}\n")
-    assert asked(capsys, folder) == []
-    assert len(asked(capsys, folder, "history")) == len(ROWS)
+    assert asked(tidemark, folder) == []
+    assert len(asked(tidemark, folder, "history")) == len(ROWS)
 
 
-def test_a_channel_that_is_down_is_said(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_channel_that_is_down_is_said(folder: str, tidemark: Tidemark) -> None:
     with (Path(folder) / "alerts.yml").open("a") as file:
         file.write("channels:\n  pager: {apprise: '${env:PAGER}'}\n")
-    assert told(capsys, folder) == (0, "")
+    assert told(tidemark, folder) == (0, "")
     begin_outage(load(Path(folder)).lake, "channel", "pager", "channel pager: it is away.", at(0))
-    assert told(capsys, folder) == (0, "nobody is told by pager since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
+    assert told(tidemark, folder) == (0, "nobody is told by pager since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
 
 
-def test_dead_letters_go_to_the_channel_once_it_takes_them(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dead_letters_go_to_the_channel_once_it_takes_them(folder: str, tidemark: Tidemark) -> None:
     message = Message("5f0c", "too_hot", "firing", "warning", ("oven",), at(0), at(1), "it is hot", 285.0, ("episode",))
     record(load(Path(folder)).lake, "shift", [Outcome(Waiting(message, ("5f0c",)), DEAD, "answered 404.")], at(2))
     answers = [(404, b"no such address"), (200, b"")]
     with http_server(lambda asked: answers.pop(0)) as url:
         with (Path(folder) / "alerts.yml").open("a") as file:
             file.write(f'channels:\n  shift: {{webhook: {{url: "{url}"}}}}\n')
-        code, error = told(capsys, folder, "resend", "shift")
+        code, error = told(tidemark, folder, "resend", "shift")
         assert (code, error.splitlines()[0]) == (4, "sent 0 of 1 messages")
         assert "1 messages stay in ops.dead_letters: " in error
-        assert told(capsys, folder, "resend", "shift") == (0, "sent 1 of 1 messages\n")
-        assert told(capsys, folder, "resend", "shift") == (0, "sent 0 of 0 messages\n")
-    assert told(capsys, folder, "resend", "nobody")[0] == 2
+        assert told(tidemark, folder, "resend", "shift") == (0, "sent 1 of 1 messages\n")
+        assert told(tidemark, folder, "resend", "shift") == (0, "sent 0 of 0 messages\n")
+    assert told(tidemark, folder, "resend", "nobody")[0] == 2
 
 
-def test_history_is_every_change_the_latest_first(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [row["entity"] for row in asked(capsys, folder, "history")][:3] == ["fridge", "lamp", "mixer"]
-    assert [row["state"] for row in asked(capsys, folder, "history", "--since", "2026-01-05T12:01:20", "--limit", "5")] == [
+def test_history_is_every_change_the_latest_first(folder: str, tidemark: Tidemark) -> None:
+    assert [row["entity"] for row in asked(tidemark, folder, "history")][:3] == ["fridge", "lamp", "mixer"]
+    assert [row["state"] for row in asked(tidemark, folder, "history", "--since", "2026-01-05T12:01:20", "--limit", "5")] == [
         "normal",
         "pending",
     ]
 
 
-def test_who_has_seen_it_is_named_by_the_beginning_of_its_id(
-    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_seen_it_is_named_by_the_beginning_of_its_id(folder: str, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kim")
-    assert told(capsys, folder, "ack", "episode-o", "--note", "on my way") == (0, "too_hot of oven is acknowledged\n")
-    assert [row["acknowledged_by"] for row in asked(capsys, folder)] == ["kim", None]
+    assert told(tidemark, folder, "ack", "episode-o", "--note", "on my way") == (0, "too_hot of oven is acknowledged\n")
+    assert [row["acknowledged_by"] for row in asked(tidemark, folder)] == ["kim", None]
     for id, count in (("episode", "2"), ("episode-fridge", "no")):
-        code, said = told(capsys, folder, "ack", id)
+        code, said = told(tidemark, folder, "ack", id)
         assert (code, f"{count} firing alerts have an id that begins with '{id}'" in said) == (2, True)
 
 
-def test_a_silence_is_shown_until_it_is_ended(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silence_is_shown_until_it_is_ended(folder: str, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kim")
-    assert told(capsys, folder, "silence", "too_*", "ov*", "--for", "2h", "--reason", "cleaning")[0] == 0
-    (row,) = asked(capsys, folder, "silences")
+    assert told(tidemark, folder, "silence", "too_*", "ov*", "--for", "2h", "--reason", "cleaning")[0] == 0
+    (row,) = asked(tidemark, folder, "silences")
     assert [row[name] for name in ("alert", "entity", "hours", "author", "reason")] == ["too_*", "ov*", None, "kim", "cleaning"]
-    assert [row["silenced_by"] for row in asked(capsys, folder)] == [row["id"], None]
-    assert told(capsys, folder, "unsilence", row["id"]) == (0, f"silence {row['id']} is over\n")
-    assert asked(capsys, folder, "silences") == []
-    assert [row["author"] for row in asked(capsys, folder, "silences", "--all")] == ["kim"]
-    assert {row["silenced_by"] for row in asked(capsys, folder)} == {None}
-    assert told(capsys, folder, "unsilence", row["id"])[0] == 2
+    assert [row["silenced_by"] for row in asked(tidemark, folder)] == [row["id"], None]
+    assert told(tidemark, folder, "unsilence", row["id"]) == (0, f"silence {row['id']} is over\n")
+    assert asked(tidemark, folder, "silences") == []
+    assert [row["author"] for row in asked(tidemark, folder, "silences", "--all")] == ["kim"]
+    assert {row["silenced_by"] for row in asked(tidemark, folder)} == {None}
+    assert told(tidemark, folder, "unsilence", row["id"])[0] == 2
 
 
-def test_a_silence_of_a_week_is_shown_as_it_was_said(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silence_of_a_week_is_shown_as_it_was_said(folder: str, tidemark: Tidemark) -> None:
     week = ("--hours", "22:00-06:00", "--days", "sat,sun", "--zone", "Europe/Berlin", "--until", "2099-12-31")
-    assert told(capsys, folder, "silence", "*", *week, "--reason", "no shift")[0] == 0
-    (row,) = asked(capsys, folder, "silences")
+    assert told(tidemark, folder, "silence", "*", *week, "--reason", "no shift")[0] == 0
+    (row,) = asked(tidemark, folder, "silences")
     assert (row["entity"], row["hours"], row["ends_at"]) == ("*", "22:00-06:00 sat,sun Europe/Berlin", "2099-12-31T00:00:00Z")
 
 
@@ -139,12 +134,10 @@ def test_a_silence_of_a_week_is_shown_as_it_was_said(folder: str, capsys: pytest
         (("too_hot", "--for", "2h", "--days", "sat", "--zone", "Mars/Base"), "--zone Mars/Base is no time zone"),
     ],
 )
-def test_a_silence_that_means_nothing_is_refused(
-    folder: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
-) -> None:
-    code, error = told(capsys, folder, "silence", *arguments, "--reason", "cleaning")
+def test_a_silence_that_means_nothing_is_refused(folder: str, tidemark: Tidemark, arguments: tuple[str, ...], said: str) -> None:
+    code, error = told(tidemark, folder, "silence", *arguments, "--reason", "cleaning")
     assert (code, said in error) == (2, True), error
-    assert asked(capsys, folder, "silences", "--all") == []
+    assert asked(tidemark, folder, "silences", "--all") == []
 
 
 def test_it_answers_without_a_jvm(folder: str) -> None:

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from deltalake import write_deltalake
 
-from orchestration.cli.app import exit_code
 from orchestration.connectors.sources.spool_records import encoded
 from tests.broker import Broker
 from tests.collectors import ROOT, write_conf
+from tests.commands import Rows, Tidemark
 from tests.mosquitto import mosquitto
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
 
@@ -34,35 +34,23 @@ def land(folder: Path, name: str, *lines: bytes) -> Path:
     return file
 
 
-def asked(capsys: pytest.CaptureFixture[str], conf: Path, *words: str) -> tuple[int, list[dict[str, Any]], str]:
+def asked(tidemark: Tidemark, conf: Path, *words: str) -> tuple[int, Rows, str]:
     """Exit code, rows, and what stands on stderr."""
-    code = exit_code(["--conf", str(conf), "preview", *words, "--format", "json"])
-    out, told = capsys.readouterr()
-    return code, json.loads(out or "[]"), told
+    said = tidemark("--conf", conf, "preview", *words, "--format", "json")
+    return said.code, said.rows, said.err
 
 
-def readings(capsys: pytest.CaptureFixture[str], conf: Path, *words: str) -> list[float]:
-    code, rows, told = asked(capsys, conf, *words)
+def readings(tidemark: Tidemark, conf: Path, *words: str) -> list[float]:
+    code, rows, told = asked(tidemark, conf, *words)
     assert code == 0, told
     return [row["value"] for row in rows if row["becomes"] == "reading"]
 
 
-def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_reason(tmp_path: Path, tidemark: Tidemark) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
-    file = land(
-        tmp_path,
-        "a.jsonl",
-        line(21.5, door=1),
-        line(21.5),
-        line("---", 1),
-        b"[1]",
-        line(22.5, 12, device="Oven", door=None),
-        line(22.5),
-        b'{"door": 0}',
-    )
-    code, rows, told = asked(capsys, conf, str(file))
+    lines = line(21.5, door=1), line(21.5), line("---", 1), b"[1]", line(22.5, 12, device="Oven", door=None), line(22.5), b'{"door": 0}'
+    file = land(tmp_path, "a.jsonl", *lines)
+    code, rows, told = asked(tidemark, conf, str(file))
     assert [(code, row["event"], row["becomes"], row["reasons"]) for row in rows] == [
         (0, 1, "reading", {}),
         (0, 2, "duplicate", {}),
@@ -76,24 +64,23 @@ def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_rea
     assert told.endswith("7 events: 1 of 6 measurements would be readings, 1 duplicate, 1 conflict, 1 without measurements\n")
 
 
-def test_windows_are_counted_by_group_and_metric_and_what_is_in_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_windows_are_counted_by_group_and_metric_and_what_is_in_none_is_told(tmp_path: Path, tidemark: Tidemark) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
     with (conf / "metrics.yml").open("a") as metrics:
         metrics.write("  power: {aggregation: sum, step_seconds: 60}\n")
     land(tmp_path / "landing", "a.jsonl", line(1, 0), line(2, 9), line(3, 10), line(4, metric="power"))
-    assert exit_code(["--conf", str(conf), "preview"]) == 0
-    out = capsys.readouterr().out
+    out = tidemark("--conf", conf, "preview").out
     (row,) = [shown.split() for shown in out.splitlines() if shown.startswith(" kitchen")]
     assert row == ["kitchen", "temperature", "2", "3", "2026-03-02T08:00:00Z", "2026-03-02T08:10:00Z"]
     assert "in no window, as no group of the device has the metric: power; see groups.yml and devices.yml" in out
 
 
-def test_a_sample_is_the_first_thousand_events_the_oldest_file_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sample_is_the_first_thousand_events_the_oldest_file_first(tmp_path: Path, tidemark: Tidemark) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
     land(tmp_path / "landing", "z.jsonl.gz", *(line(n, second=n) for n in range(900)))
     (tmp_path / "landing/torn.jsonl.gz").write_bytes(gzip.compress(line(0))[:-9])
     land(tmp_path / "landing", "a.jsonl", *(line(n, second=n) for n in range(900)))
-    code, rows, told = asked(capsys, conf)
+    code, rows, told = asked(tidemark, conf)
     assert (code, len(rows), rows[-1]["event"]) == (0, 1000, 1000)
     assert "torn.jsonl.gz is left out by a run: it is not a whole gzip file" in told
 
@@ -109,33 +96,30 @@ def test_a_sample_is_the_first_thousand_events_the_oldest_file_first(tmp_path: P
     ],
 )
 def test_a_file_is_read_as_by_the_source_that_it_fits_or_that_is_named(
-    words: list[str], expected: list[float] | None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], expected: list[float] | None, tmp_path: Path, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     conf = write_conf(tmp_path, plant=LANDING, sheets=CSV, more="path: ./more")
     for name in ("rows/a.csv", "a.csv", "a.txt"):
         land(tmp_path, name, b"ts,device,metric,value", b"2026-03-02 08:00:00,oven,temperature,21.5")
     if expected is None:
-        assert exit_code(["--conf", str(conf), "preview", *words]) == 2
-        assert "; name the source with --source\n" in capsys.readouterr().err
+        said = tidemark("--conf", conf, "preview", *words)
+        assert (said.code, "; name the source with --source\n" in said.err) == (2, True)
     else:
-        assert readings(capsys, conf, *words) == expected
+        assert readings(tidemark, conf, *words) == expected
 
 
-def test_no_reading_at_all_is_exit_code_1_and_a_missing_file_or_source_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_reading_at_all_is_exit_code_1_and_a_missing_file_or_source_2(tmp_path: Path, tidemark: Tidemark) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
-    assert asked(capsys, conf) == (1, [], "no event is there to be read; name a file: tidemark preview FILE\n")
-    assert exit_code(["--conf", str(conf), "preview", str(land(tmp_path, "a.jsonl", b"no json"))]) == 1
-    assert exit_code(["--conf", str(conf), "preview", str(tmp_path / "gone.jsonl")]) == 2
-    assert exit_code(["--conf", str(conf), "preview", "--source", "plan"]) == 2
-    told = capsys.readouterr().err
-    assert "gone.jsonl cannot be read (No such file or directory); check the path" in told
-    assert "plan is no source; sources.yml has plant" in told
+    assert asked(tidemark, conf) == (1, [], "no event is there to be read; name a file: tidemark preview FILE\n")
+    assert asked(tidemark, conf, str(land(tmp_path, "a.jsonl", b"no json")))[0] == 1
+    code, _, told = asked(tidemark, conf, str(tmp_path / "gone.jsonl"))
+    assert (code, "gone.jsonl cannot be read (No such file or directory); check the path" in told) == (2, True)
+    code, _, told = asked(tidemark, conf, "--source", "plan")
+    assert (code, "plan is no source; sources.yml has plant" in told) == (2, True)
 
 
-def test_delta_tables_and_the_spool_are_read_from_their_oldest_event_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_delta_tables_and_the_spool_are_read_from_their_oldest_event_and_nothing_is_written(tmp_path: Path, tidemark: Tidemark) -> None:
     conf = write_conf(tmp_path, pushed="http: {port: 0}", table="delta: {table: ./table, starting: latest}", plant=LANDING)
     land(tmp_path / "landing", "a.jsonl", line(3.0))
     row = json.loads(line(1.0))
@@ -146,42 +130,42 @@ def test_delta_tables_and_the_spool_are_read_from_their_oldest_event_and_nothing
     for number, content in enumerate((mark, mark + encoded(mark, 0, "request/a", 1, [line(2.0)]), mark)):
         (spool / f"{number:012d}.spool").write_bytes(content)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
-    assert [readings(capsys, conf, "--source", name) for name in ("table", "pushed", "plant")] == [[1.0], [2.0], [3.0]]
+    assert [readings(tidemark, conf, "--source", name) for name in ("table", "pushed", "plant")] == [[1.0], [2.0], [3.0]]
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
 
 
-def test_a_topic_of_kafka_is_read_without_a_group(running: Broker, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_of_kafka_is_read_without_a_group(running: Broker, topic: str, tmp_path: Path, tidemark: Tidemark) -> None:
     running.send(topic, [line(1.0), line(2.0, 1)])
     conf = write_conf(tmp_path, plant=f"kafka: {{servers: '{running.servers}', subscribe: [{topic}], starting: latest}}")
-    assert readings(capsys, conf) == [1.0, 2.0]
+    assert readings(tidemark, conf) == [1.0, 2.0]
     groups = AdminClient({"bootstrap.servers": running.servers}).list_consumer_groups().result().valid
     assert ([group.group_id for group in groups if group.group_id == "tidemark"], (tmp_path / "lake").exists()) == ([], False)
 
 
 def test_objects_of_a_store_are_read_without_a_claim(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEY", ACCESS_KEY)
     monkeypatch.setenv("SECRET", SECRET_KEY)
     store.put(bucket := store.bucket(), {"in/a.jsonl.gz": gzip.compress(line(1.0)), "other/b.jsonl": line(2.0)})
     keys = "access_key: '${env:KEY}', secret_key: '${env:SECRET}'"
     conf = write_conf(tmp_path, plant=f"s3: {{bucket: {bucket}, prefix: in/, endpoint: '{store.endpoint}', {keys}}}")
-    assert (readings(capsys, conf), (tmp_path / "lake").exists()) == ([1.0], False)
+    assert (readings(tidemark, conf), (tmp_path / "lake").exists()) == ([1.0], False)
 
 
 @pytest.mark.mosquitto
 @pytest.mark.parametrize("version", ["v5", "v3.1.1"])
-def test_mqtt_is_listened_to_for_some_seconds(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mqtt_is_listened_to_for_some_seconds(version: str, tmp_path: Path, tidemark: Tidemark) -> None:
     with mosquitto(tmp_path / "broker") as broker:
         conf = write_conf(
             tmp_path, hall=f"mqtt: {{broker: '{broker.address}', topics: ['plant/+'], version: {version}}}, device: {{topic: 2}}"
         )
         broker.publish([("plant/oven", line(1.0))], retain=True)
-        code, rows, told = asked(capsys, conf, "--seconds", "1")
+        code, rows, told = asked(tidemark, conf, "--seconds", "1")
         assert (code, [row["value"] for row in rows], (tmp_path / "lake").exists()) == (0, [1.0], False)
         assert f"listening to {broker.address} for 1 seconds" in told
-    assert exit_code(["--conf", str(conf), "preview"]) == 4
-    assert "source hall cannot be read from" in capsys.readouterr().err
+    code, _, told = asked(tidemark, conf)
+    assert (code, "source hall cannot be read from" in told) == (4, True)
 
 
 def test_neither_spark_nor_its_python_is_loaded(tmp_path: Path) -> None:

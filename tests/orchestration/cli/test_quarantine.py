@@ -1,6 +1,5 @@
 """`tidemark quarantine` as a command: what it lists and shows without Spark, and when a retry is refused."""
 
-import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any
 import pytest
 
 from orchestration.audit.quarantine import COUNTED, SHOWN
-from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage.lease import sole_writer
+from tests.commands import Rows, Tidemark
 from tests.lakes import conf, write
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -35,13 +34,14 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
     return found
 
 
-def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert exit_code(["quarantine", *arguments, "--format", "json"]) == 0
-    return json.loads(capsys.readouterr().out)
+def answer(tidemark: Tidemark, *arguments: str) -> Rows:
+    said = tidemark("quarantine", *arguments, "--format", "json")
+    assert said.code == 0, said.err
+    return said.rows
 
 
-def test_list_counts_by_rule_and_source_and_says_since_when(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = answer(capsys, "list")
+def test_list_counts_by_rule_and_source_and_says_since_when(made: Conf, tidemark: Tidemark) -> None:
+    rows = answer(tidemark, "list")
     assert [tuple(row.values()) for row in rows] == [
         ("value_is_in_range", "plant", 4, "2026-01-05T12:00:00Z", "2026-01-05T12:03:00Z"),
         ("device_is_known", "plant", 1, "2026-01-05T12:03:00Z", "2026-01-05T12:03:00Z"),
@@ -62,37 +62,34 @@ def test_list_counts_by_rule_and_source_and_says_since_when(made: Conf, capsys: 
     ],
 )
 def test_show_gives_the_newest_rows_of_a_rule_and_a_source(
-    arguments: list[str], expected: list[int], made: Conf, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], expected: list[int], made: Conf, tidemark: Tidemark
 ) -> None:
-    rows = answer(capsys, "show", *arguments)
+    rows = answer(tidemark, "show", *arguments)
     assert [row["bronze_row"] for row in rows] == expected
     assert {tuple(row) for row in rows} <= {SHOWN}
 
 
-def test_each_row_has_the_reason_of_each_rule_that_it_breaks(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
-    (other,) = answer(capsys, "show", "--source", "o'hare")
-    (row,) = answer(capsys, "show", "--rule", "device_is_known")
+def test_each_row_has_the_reason_of_each_rule_that_it_breaks(made: Conf, tidemark: Tidemark) -> None:
+    (other,) = answer(tidemark, "show", "--source", "o'hare")
+    (row,) = answer(tidemark, "show", "--rule", "device_is_known")
     assert (other["reason"], row["reason"]) == ("", "900.0 is not in any to any; 'x9' is not in devices.yml")
 
 
-def test_a_payload_is_whole_for_programs_and_short_and_harmless_for_people(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = answer(capsys, "show", "--source", "o'hare")
+def test_a_payload_is_whole_for_programs_and_short_and_harmless_for_people(made: Conf, tidemark: Tidemark) -> None:
+    (row,) = answer(tidemark, "show", "--source", "o'hare")
     assert row["payload"] == "\x1b[31m\\xff" + "x" * 1000
-    assert exit_code(["quarantine", "show", "--source", "o'hare"]) == 0
-    assert "\\x1b[31m\\xff" + "x" * 94 + "... (1,006 bytes)" in capsys.readouterr().out
+    assert "\\x1b[31m\\xff" + "x" * 94 + "... (1,006 bytes)" in tidemark("quarantine", "show", "--source", "o'hare").out
 
 
-def test_a_retry_is_refused_while_another_process_writes_the_lake(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_retry_is_refused_while_another_process_writes_the_lake(made: Conf, tidemark: Tidemark) -> None:
     with sole_writer(made.lake):
-        assert exit_code(["quarantine", "retry"]) == 3
-    told = f"tidemark: process {os.getpid()} writes the lake at {made.lake}; stop it first, or wait for its end.\n"
-    out, told = capsys.readouterr()
-    assert (out, told.startswith(f"tidemark: process {os.getpid()} on ")) == ("", True)
-    assert told.endswith(f" writes the lake at {made.lake}; stop it first, or wait for its end.\n")
+        code, out, err = tidemark("quarantine", "retry")
+    assert (code, out, err.startswith(f"tidemark: process {os.getpid()} on ")) == (3, "", True)
+    assert err.endswith(f" writes the lake at {made.lake}; stop it first, or wait for its end.\n")
 
 
 def test_a_lake_without_quarantine_has_nothing_to_list_or_to_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tidemark: Tidemark
 ) -> None:
     monkeypatch.setattr(Lake, "open", classmethod(lambda *_: Lake(conf(tmp_path))))
-    assert [answer(capsys, *words) for words in (["list"], ["show"], ["retry"], ["retry", "--dry-run"])] == [[], [], [], []]
+    assert [answer(tidemark, *words) for words in (["list"], ["show"], ["retry"], ["retry", "--dry-run"])] == [[], [], [], []]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.connectors.sinks.sink_states import requested_reset
+from tests.commands import Tidemark
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 SINKS = (
@@ -25,18 +25,18 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "conf")
 
 
-def test_each_sink_is_a_line_before_anything_was_sent(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["--conf", folder, "sinks", "--format", "csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_each_sink_is_a_line_before_anything_was_sent(folder: str, tidemark: Tidemark) -> None:
+    said = tidemark("--conf", folder, "sinks", "--format", "csv")
+    rows = csv.DictReader(io.StringIO(said.out))
     assert [(row["sink"], row["table"], row["target"], row["snapshot"], row["rows_behind"]) for row in rows] == [
         ("w", "silver.readings", "postgres public.r", "", ""),
         ("e", "marts.daily", "parquet files ./x", "", ""),
     ]
 
 
-def test_a_reset_is_kept_until_somebody_sends(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reset_is_kept_until_somebody_sends(folder: str, tidemark: Tidemark) -> None:
     lake = load(Path(folder)).lake
-    assert exit_code(["--conf", folder, "sinks", "reset", "w"]) == 0
+    assert tidemark("--conf", folder, "sinks", "reset", "w").code == 0
     assert (requested_reset(lake, "w") is not None, requested_reset(lake, "e")) == (True, None)
-    assert exit_code(["--conf", folder, "sinks", "reset", "v"]) == 2
-    assert "there is no sink v; pipeline.yml declares w, e" in capsys.readouterr().err
+    said = tidemark("--conf", folder, "sinks", "reset", "v")
+    assert (said.code, "there is no sink v; pipeline.yml declares w, e" in said.err) == (2, True)

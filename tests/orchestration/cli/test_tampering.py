@@ -1,6 +1,5 @@
 """Tables changed by hand, each in a copy of one small lake: `tidemark ledger` or `tidemark verify` names the rows and answers no."""
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -15,16 +14,16 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration import crash
-from orchestration.cli.app import exit_code
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from tests.built import BROKEN, copy_of
+from tests.commands import Rows, Tidemark
 from tests.lakes import event, land, recorded, rewrite, run
 from tests.rows import at
 
 pytestmark = pytest.mark.lakes
 START = at("2026-01-05T00:00:00")
-Rows = list[dict[str, Any]]
+Ask = Callable[[str], tuple[int, Rows, str]]
 
 
 class KilledError(BaseException):
@@ -38,18 +37,14 @@ def lake(tmp_path: Path) -> Lake:
 
 
 @pytest.fixture
-def ask(lake: Lake, capsys: pytest.CaptureFixture[str]) -> Callable[[str], tuple[int, Rows, str]]:
-    """What a command answers: exit code, rows, and what it tells beside them."""
+def ask(lake: Lake, tidemark: Tidemark) -> Ask:
+    """Exit code and rows of a command, and what it says beside them."""
 
     def answer(command: str) -> tuple[int, Rows, str]:
-        code = exit_code(["--conf", str(lake.conf.folder), command, "--format", "json"])
-        out, err = capsys.readouterr()
-        return code, json.loads(out), err
+        said = tidemark("--conf", lake.conf.folder, command, "--format", "json")
+        return said.code, said.rows, said.err
 
     return answer
-
-
-Ask = Callable[[str], tuple[int, Rows, str]]
 
 
 def differences(rows: Rows) -> dict[str, Rows]:

@@ -13,10 +13,10 @@ from orchestration.quality.outcome import TableResult
 from orchestration.quality.suites import packaged
 from orchestration.storage.generations import Generation
 from tests.lakes import bare_conf, write
-from tests.rows import INGESTED_AT, at
+from tests.orchestration.quality.test_quality_suites import HEALTHY
+from tests.rows import INGESTED_AT
 
-GOOD = {"device_id": "oven", "metric": "temperature", "window_start": at("12:00"), "window_end": at("12:01"), "value": 2.0}
-GOOD |= {"count": 3, "min": 1.0, "max": 3.0, "sum": 6.0, "latest": 2.0, "revision": 0, "gold_batch": 0}
+GOOD = HEALTHY["gold_aggregates"]
 TABLES = {
     "good": [GOOD, GOOD],
     "odd": [GOOD, GOOD | {"device_id": None}, GOOD | {"value": float("nan")}],

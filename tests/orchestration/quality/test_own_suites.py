@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.errors import ConfError
 from orchestration.quality.suites import own, packaged, suites
+from tests.commands import Tidemark
 from tests.orchestration.conf.conftest import folder  # noqa: F401
 
 ROOT = Path(__file__).parents[3]
@@ -174,15 +174,15 @@ def test_a_measure_about_another_table_is_refused(conf: Path) -> None:
     assert "which is about gold.*_aggregates and not silver.readings; move it to a suite of gold.*_aggregates" in mistakes_of(conf)[0]
 
 
-def test_mistakes_of_all_suites_are_told_at_once_and_end_check_and_quality_with_2(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_of_all_suites_are_told_at_once_and_end_check_and_quality_with_2(conf: Path, tidemark: Tidemark) -> None:
     write(conf, SOUND.replace("min_value", "min_valu"))
     write(conf, SOUND.replace("device_id", "device"), "other.yml")
     write(conf, SOUND, "forgotten.yaml")
     lines = mistakes_of(conf)
     assert [line.split(":")[0] for line in lines] == [f"conf/expectations/{name}" for name in ("forgotten.yaml", "mine.yml", "other.yml")]
-    assert exit_code(["check"]) == 2
-    assert capsys.readouterr().out.splitlines() == lines
-    assert exit_code(["quality"]) == 2
+    said = tidemark("check")
+    assert (said.code, said.out.splitlines()) == (2, lines)
+    assert tidemark("quality").code == 2
 
 
 def test_without_suites_of_the_conf_check_does_not_import_great_expectations(conf: Path) -> None:

@@ -30,74 +30,19 @@ SCHEMAS = {
     "gold_aggregates": AGGREGATES,
     "gold_vectors": VECTORS,
 }
+IDENTITY = {"bronze_batch": 0, "bronze_row": 0}
+OF_EVENT = {"payload": b"{}", "header": None, "position": "a.jsonl", "received_at": INGESTED_AT}
+ARRIVED = {"source": "plant", "ingested_at": INGESTED_AT} | IDENTITY
+WINDOW = {"window_start": at("12:00"), "window_end": at("12:01"), "revision": 0, "gold_batch": 0}
+MEASURED = {"device_id": "oven", "metric": "temperature", "event_time": at("11:59:00"), "value": 181.5, "part": 0}
+CATALOGUED = {"unit": "degC", "aggregation": "average", "step_seconds": 60, "zone": None, "groups": ["kitchen"]}
 HEALTHY: dict[str, dict[str, Any]] = {
-    "bronze_events": {
-        "payload": b"{}",
-        "header": None,
-        "source": "plant",
-        "position": "a.jsonl",
-        "received_at": INGESTED_AT,
-        "ingested_at": INGESTED_AT,
-        "ingested_on": INGESTED_AT.date(),
-        "bronze_batch": 0,
-        "bronze_row": 0,
-    },
-    "silver_readings": {
-        "device_id": "oven",
-        "metric": "temperature",
-        "event_time": at("11:59:00"),
-        "value": 181.5,
-        "unit": "degC",
-        "aggregation": "average",
-        "step_seconds": 60,
-        "zone": None,
-        "groups": ["kitchen"],
-        "source": "plant",
-        "ingested_at": INGESTED_AT,
-        "bronze_batch": 0,
-        "bronze_row": 0,
-        "part": 0,
-    },
-    "silver_quarantine": {
-        "broken_rules": ["value_is_a_number"],
-        "payload": b"{}",
-        "header": None,
-        "device_id": None,
-        "metric": None,
-        "event_time": None,
-        "value": None,
-        "source": "plant",
-        "position": "a.jsonl",
-        "received_at": INGESTED_AT,
-        "ingested_at": INGESTED_AT,
-        "bronze_batch": 0,
-        "bronze_row": 0,
-        "part": 0,
-    },
-    "gold_aggregates": {
-        "device_id": "oven",
-        "metric": "temperature",
-        "window_start": at("12:00"),
-        "window_end": at("12:01"),
-        "value": 2.0,
-        "count": 3,
-        "min": 1.0,
-        "max": 3.0,
-        "sum": 6.0,
-        "latest": 2.0,
-        "revision": 0,
-        "gold_batch": 0,
-    },
-    "gold_vectors": {
-        "entity": "oven",
-        "window_start": at("12:00"),
-        "window_end": at("12:01"),
-        "vector": [1.0, None],
-        "missing": ["humidity"],
-        "filled": [],
-        "revision": 0,
-        "gold_batch": 0,
-    },
+    "bronze_events": OF_EVENT | ARRIVED | {"ingested_on": INGESTED_AT.date()},
+    "silver_readings": MEASURED | CATALOGUED | ARRIVED,
+    "silver_quarantine": OF_EVENT | ARRIVED | dict.fromkeys(MEASURED) | {"part": 0, "broken_rules": ["value_is_a_number"]},
+    "gold_aggregates": WINDOW
+    | {"device_id": "oven", "metric": "temperature", "value": 2.0, "count": 3, "min": 1.0, "max": 3.0, "sum": 6.0, "latest": 2.0},
+    "gold_vectors": WINDOW | {"entity": "oven", "vector": [1.0, None], "missing": ["humidity"], "filled": []},
 }
 ALSO_HEALTHY: dict[str, list[dict[str, Any]]] = {
     "silver_readings": [{"aggregation": None, "step_seconds": None, "unit": None}],

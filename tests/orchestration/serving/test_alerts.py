@@ -1,6 +1,5 @@
 """`tidemark alerts test`: what an alert would have done over a snapshot, in rows, in a sentence and in a picture."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from gold.alert_spec import Alert, Escalation, Signal
-from orchestration.cli import app
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.alerts import COLUMNS, tried
@@ -19,6 +17,7 @@ from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
 from silver.spec import Metric
+from tests.commands import Tidemark
 from tests.lakes import bare_conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -92,16 +91,15 @@ def test_a_picture_without_samples_says_so(plant: Conf) -> None:
 
 
 def test_the_command_prints_rows_to_stdout_and_the_summary_beside_it(
-    plant: Conf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    plant: Conf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tidemark: Tidemark
 ) -> None:
     monkeypatch.setattr("orchestration.conf.load.load", lambda folder: replace(plant, alerts={"hot": HOT}))
     picture = tmp_path / "made" / "hot.png"
-    assert app.exit_code(["alerts", "test", "hot", "--since", "2026-01-05T00:02", "--format", "json", "--png", str(picture)]) == 0
-    out, err = capsys.readouterr()
-    (row,) = json.loads(out)
-    assert tuple(row) == COLUMNS
+    said = tidemark("alerts", "test", "hot", "--since", "2026-01-05T00:02", "--format", "json", "--png", picture)
+    (row,), err = said.rows, said.err
+    assert (said.code, tuple(row)) == (0, COLUMNS)
     assert (row["changed_at"], row["entity"], row["state"], row["value"]) == ("2026-01-05T00:04:00Z", "oven", "firing", 300.0)
     assert err.startswith("hot fired 1 time for 1 of 2, 0:01:00 in all; ") and err.endswith(f"{picture}\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert app.exit_code(["alerts", "test", "hto"]) == 2
-    assert "there is no alert 'hto'; the alerts are hot" in capsys.readouterr().err
+    said = tidemark("alerts", "test", "hto")
+    assert (said.code, "there is no alert 'hto'; the alerts are hot" in said.err) == (2, True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cli.app import exit_code
 from orchestration.conf.starter import write_starter
 from orchestration.serving.bi.sandbox import java_home
+from tests.commands import Tidemark
 
 COMMANDS = ["thrift-server", "connect-server"]
 
@@ -37,58 +37,56 @@ def free() -> str:
         return str(server.getsockname()[1])
 
 
-def last_line(capsys: pytest.CaptureFixture[str]) -> str:
-    output = capsys.readouterr()
-    assert output.out == ""
-    return output.err.splitlines()[-1]
+def refused(tidemark: Tidemark, code: int, *words: str) -> str:
+    """The sentence, after that exit code."""
+    said = tidemark(*words)
+    assert (said.code, said.out) == (code, "")
+    return said.err.splitlines()[-1]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_bubblewrap_they_do_not_start(
-    command: str, conf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, conf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tidemark: Tidemark
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_home()))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert exit_code(["--conf", conf, command, "--port", free()]) == 4
-    assert "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`)" in last_line(capsys)
+    hint = "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`)"
+    assert hint in refused(tidemark, 4, "--conf", conf, command, "--port", free())
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_port_that_somebody_has_is_reported_at_once(command: str, conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["--conf", conf, command, "--port", port]) == 4
+def test_a_port_that_somebody_has_is_reported_at_once(command: str, conf: str, port: str, tidemark: Tidemark) -> None:
     message = f"port {port} of 127.0.0.1 is not available (Address already in use): choose another one with --port."
-    assert last_line(capsys) == f"tidemark: {message}"
-    assert exit_code(["--conf", conf, command, "--port", free(), "--host", "no.such.host.invalid"]) == 4
-    assert last_line(capsys).startswith("tidemark: no.such.host.invalid is no address of this machine")
+    assert refused(tidemark, 4, "--conf", conf, command, "--port", port) == f"tidemark: {message}"
+    message = refused(tidemark, 4, "--conf", conf, command, "--port", free(), "--host", "no.such.host.invalid")
+    assert message.startswith("tidemark: no.such.host.invalid is no address of this machine")
 
 
 @pytest.mark.spark
-def test_a_snapshot_that_is_not_there_is_told(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["--conf", conf, "thrift-server", "--port", free(), "--snapshot", "7"]) == 2
-    assert last_line(capsys) == "tidemark: there is no snapshot 7; the lake has none yet."
+def test_a_snapshot_that_is_not_there_is_told(conf: str, tidemark: Tidemark) -> None:
+    message = refused(tidemark, 2, "--conf", conf, "thrift-server", "--port", free(), "--snapshot", "7")
+    assert message == "tidemark: there is no snapshot 7; the lake has none yet."
 
 
-def test_a_token_that_others_can_read_is_refused(conf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_that_others_can_read_is_refused(conf: str, tmp_path: Path, tidemark: Tidemark) -> None:
     (tmp_path / "token").write_text("word\n")
     (tmp_path / "token").chmod(0o644)
-    assert exit_code(["--conf", conf, "connect-server", "--port", free(), "--token-file", str(tmp_path / "token")]) == 4
-    assert f"chmod 600 {tmp_path}/token" in last_line(capsys)
+    message = refused(tidemark, 4, "--conf", conf, "connect-server", "--port", free(), "--token-file", str(tmp_path / "token"))
+    assert f"chmod 600 {tmp_path}/token" in message
 
 
 @pytest.mark.parametrize(
     "flags", [["--snapshot", "1", "--newest"], ["--memory", "lots"], ["--scratch", "1"], ["--port", "0"], ["--seconds", "-1"]]
 )
-def test_what_makes_no_sense_is_wrong_usage(flags: list[str], conf: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["--conf", conf, "thrift-server", *flags]) == 2
-    capsys.readouterr()
+def test_what_makes_no_sense_is_wrong_usage(flags: list[str], conf: str, tidemark: Tidemark) -> None:
+    assert tidemark("--conf", conf, "thrift-server", *flags).code == 2
 
 
 @pytest.mark.spark
-def test_a_server_without_a_sandbox_warns_in_capitals(conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exit_code(["--conf", conf, "thrift-server", "--port", port, "--without-sandbox", "--host", "0.0.0.0"])
-    output = capsys.readouterr().err
+def test_a_server_without_a_sandbox_warns_in_capitals(conf: str, port: str, tidemark: Tidemark) -> None:
+    output = tidemark("--conf", conf, "thrift-server", "--port", port, "--without-sandbox", "--host", "0.0.0.0").err
     assert "WITHOUT A SANDBOX: every client can run any command as you" in output
     assert "AND WITHOUT A PASSWORD for other users of this machine" in output
     assert "pass unencrypted between 0.0.0.0 and the clients" in output
