@@ -63,7 +63,6 @@ class Without:
     """Finds none of these modules, so that pyarrow does without them. No MetaPathFinder: that is another 0.03 s to import."""
 
     def __init__(self, modules: Collection[str]) -> None:
-        """`modules`: their names."""
         self._modules = modules
 
     def find_spec(self, fullname: str, *_: object) -> None:

@@ -1,14 +1,18 @@
 """Results of a quality run: plain data, free of Spark and of Great Expectations."""
 
+import math
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any
 
 from expectations.suite import Expectation, Severity
+
+LONGEST = 500
+SHORTENED = "… ({:,} characters)"
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,30 @@ def summary(run: Run) -> list[dict[str, str | int | None]]:
         | {word: table.counts[word] for word in COUNTED}
         for table in run.tables
     ]
+
+
+def shorten(text: str) -> str:
+    """The text, or the start of a long one with its full length. Shortening twice changes nothing."""
+    return text if len(text) <= LONGEST + len(SHORTENED) + 20 else text[:LONGEST] + SHORTENED.format(len(text))
+
+
+def text(value: Any) -> str:
+    """A value for people, shortened; times in UTC."""
+    match value:
+        case datetime():
+            formatted = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ") + "Z"
+        case float() if math.isfinite(value):
+            formatted = f"{value:,.10g}"
+        case None:
+            formatted = "null"
+        case bool() | str() | date() | float():
+            formatted = str(value)
+        case int():
+            formatted = f"{value:,}"
+        case bytes() | bytearray():
+            formatted = bytes(value).decode("utf-8", "backslashreplace")
+        case Sequence():
+            formatted = f"[{', '.join(map(text, value))}]"
+        case _:
+            formatted = str(value)
+    return shorten(formatted)

@@ -10,9 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from expectations.suite import Severity
 from orchestration.quality.failed_rows import FailedRow, FailedRows
-from orchestration.quality.formatting import shorten
 from orchestration.quality.history import Point, Streak, Trends, mended, streak
-from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
+from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, shorten, summary, verdict
 from orchestration.rendering import short, visible
 
 LONGEST_PAYLOAD = 1000

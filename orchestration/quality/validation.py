@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -19,14 +19,15 @@ import duckdb
 from expectations.suite import Expectation, Suite
 from orchestration.errors import TidemarkError
 from orchestration.quality import dialect
-from orchestration.quality.formatting import KEYS, describe, error_of
-from orchestration.quality.outcome import Outcome
+from orchestration.quality.outcome import Outcome, shorten, text
 from orchestration.quality.store import row_count
 
 SAMPLES = 20
 VIEW = "validated_rows"
 EVALUATED_ALONE = {"expect_column_quantile_values_to_be_between"}
 """Great Expectations gives two of these on the same column one answer (measured), so each is evaluated alone."""
+KEYS = ("bronze_batch", "bronze_row", "device_id", "metric", "entity", "window_start", "window_end")
+"""Columns that lead from a row to its event, in tables that have them."""
 NAME_OF_ERROR = re.compile(r"\(_duckdb\.\w+\) ")
 BOOLEAN_ONLY: dict[str, Any] = {"result_format": "BOOLEAN_ONLY"}
 TRUE: dict[str, Any] = {"success": True}
@@ -87,6 +88,35 @@ def not_computable(
     """DuckDB's errors about expectations, by their numbers; evaluated on a view without rows."""
     errors = {n: error_of(answer) for n, answer in _Rows(store, view, parameters).validated(asked, BOOLEAN_ONLY).items()}
     return {n: NAME_OF_ERROR.sub("", error) for n, error in errors.items() if "cannot be computed" in error or NAME_OF_ERROR.match(error)}
+
+
+def describe(answer: Mapping[str, Any], count: int, sample: Sequence[str] = ()) -> Outcome:
+    """The outcome of one result on a table of `count` rows.
+
+    `sample`: key columns to show of a row that fails; empty: all.
+    """
+    if error := error_of(answer):
+        return Outcome(False, f"could not be evaluated: {shorten(error)}")
+    details = answer.get("result") or {}
+    if "observed_value" in details:
+        return Outcome(answer["success"], text(details["observed_value"]))
+    unexpected = details.get("unexpected_count", 0)
+    of_rows = f"{unexpected:,}" if unexpected else "none"
+    rows = details.get("partial_unexpected_index_list") or [{"value": value} for value in details.get("partial_unexpected_list", [])]
+    samples = tuple(
+        {column: text(value) for column, value in row.items() if not sample or column in sample or column not in KEYS} for row in rows
+    )
+    keys = tuple({column: row[column] for column in KEYS if column in row} for row in rows)
+    return Outcome(answer["success"], f"{of_rows} of {count:,} rows", details.get("unexpected_percent", 0.0), samples, keys)
+
+
+def error_of(answer: Mapping[str, Any]) -> str:
+    """Why an expectation could not be evaluated, in one line; empty where it could."""
+    info = answer.get("exception_info") or {}
+    # One that fails in common with others is keyed by the metric that failed.
+    raised = [info] if "raised_exception" in info else list(info.values())
+    messages = [error["exception_message"] for error in raised if error.get("raised_exception")]
+    return next((line for message in messages for line in str(message).splitlines() if line.strip()), "")
 
 
 def _details(store: duckdb.DuckDBPyConnection, view: str, suite: Suite) -> dict[str, Any]:

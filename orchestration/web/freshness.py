@@ -84,7 +84,6 @@ class NewestFreshness:
     """For a view that is read more often than it pays to ask: it is asked beside it, at most each LONGEST seconds."""
 
     def __init__(self) -> None:
-        """Asks nothing yet."""
         self._newest: Sequence[Freshness] = ()
         self._asked: tuple[object, float] = (self, -LONGEST)
         self._asking = threading.Lock()

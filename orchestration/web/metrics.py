@@ -35,11 +35,9 @@ class Metrics:
     """The metrics of one conf. Values that need rows are kept until their table has a new version."""
 
     def __init__(self, conf: Conf) -> None:
-        """Reads nothing yet."""
         self._conf, self._kept = conf, dict[str, tuple[tuple[Location, int], list[Metric]]]()
 
     def text(self, facts: Overview) -> bytes:
-        """In Prometheus' text format."""
         lake = Lake(self._conf)
         in_quarantine = self._newest(lake.table_path(quarantine.TABLE), lambda: _by_rule(quarantine.counted(lake)))
         in_quality = self._newest(path_of(self._conf.lake, RESULTS), lambda: _of_suites(self._conf.lake))

@@ -117,7 +117,6 @@ class Counts:
     """Rows of tables as they were in the last minute."""
 
     def __init__(self) -> None:
-        """Nothing seen yet."""
         self._seen: list[tuple[datetime, dict[str, int]]] = []
 
     def note(self, now: datetime, counts: dict[str, int]) -> None:

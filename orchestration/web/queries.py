@@ -29,7 +29,6 @@ class Queries:
     """Belongs to the event loop in which it is started. `rows` is for the threads that read views."""
 
     def __init__(self, conf: Conf) -> None:
-        """Starts no process yet."""
         self._place = conf.place
         self._session = Session(DuckDbEngine(self._place, LIMITS), self._place)
 

@@ -71,7 +71,6 @@ class FormToken:
     """A secret in the page's forms, which no other site knows, so that none can post in the name of the person at the page."""
 
     def __init__(self) -> None:
-        """Another one after each start."""
         self._secret = secrets.token_urlsafe(32)
 
     def new(self) -> str:

@@ -75,10 +75,7 @@ class View:
 
 
 class Site:
-    """The page of one conf."""
-
     def __init__(self, conf: Conf) -> None:
-        """Reads nothing yet."""
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
         counts, newest = Counts(), NewestFreshness()
         views = (

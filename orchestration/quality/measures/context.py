@@ -14,8 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from orchestration.engine.lake import Lake
-from orchestration.quality.formatting import shorten, text
-from orchestration.quality.outcome import Outcome
+from orchestration.quality.outcome import Outcome, shorten, text
 from orchestration.quality.store import copy_rows
 from orchestration.storage.registry import ALWAYS, current
 from orchestration.utc import EPOCH

@@ -25,7 +25,6 @@ STYLE: Any = {
 
 
 def draw_heading(figure: Figure, title: str, subtitle: str) -> None:
-    """Title and subtitle in the top left corner."""
     width, height = figure.get_size_inches()
     figure.text(0.12 / width, 1 - 0.2 / height, title, fontsize=14, fontweight="bold", va="top")
     figure.text(0.12 / width, 1 - 0.5 / height, subtitle, fontsize=8.5, color=PALE, va="top")

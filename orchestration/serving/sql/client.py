@@ -51,7 +51,6 @@ class ServerEngine:
     """Asks the server at an address."""
 
     def __init__(self, address: Address) -> None:
-        """Sends no request yet."""
         self._address = address
         self._name: str | None = None
 

@@ -43,7 +43,6 @@ class SnapshotTables:
 
     @cached_property
     def views(self) -> Mapping[str, View]:
-        """Return the views by SQL name."""
         marts = {} if self.marts_snapshot is None else views(self.plant, self.marts_snapshot)
         return duckdb_views(self.plant, self.snapshot) | {name: view for name, view in marts.items() if name.startswith("marts.")}
 

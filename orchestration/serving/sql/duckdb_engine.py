@@ -73,7 +73,6 @@ class DuckDbEngine:
     """Answers one query after the other."""
 
     def __init__(self, plant: Plant, limits: Limits) -> None:
-        """Starts nothing."""
         self._plant, self._limits = plant, limits
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._ended_by = ""

@@ -33,7 +33,6 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def is_supported() -> bool:
-    """Whether this kernel has Landlock."""
     return bool(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0)
 
 

@@ -99,7 +99,6 @@ class Terminal(io.StringIO):
     """A buffer that says it is a terminal, so that writers escape control characters."""
 
     def isatty(self) -> bool:
-        """Always true."""
         return True
 
 

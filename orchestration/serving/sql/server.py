@@ -112,7 +112,6 @@ class QueryApi:
     """User of each query that runs or waits, by its name; nobody, once it is cancelled."""
 
     def application(self) -> Starlette:
-        """The ASGI application."""
         routes = (("/sql", self.sql, "POST"), ("/sql/{name}", self.cancel, "DELETE"), ("/health", self.health, "GET"))
         return Starlette(routes=[Route(path, endpoint, methods=[method]) for path, endpoint, method in routes])
 

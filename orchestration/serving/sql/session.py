@@ -62,7 +62,6 @@ class Session:
         return self._tables
 
     def snapshot(self) -> "Snapshot | None":
-        """The snapshot of the next query."""
         from orchestration.storage.marts import snapshot_for
 
         return snapshot_for(self.plant.lake, "", self.snapshot_id, self.at)

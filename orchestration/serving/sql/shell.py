@@ -53,7 +53,6 @@ def script(session: Session, lines: Iterable[str]) -> int:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text is a command, not SQL."""
     return text.lstrip().startswith("\\") or text.strip().rstrip(";") in ALIASES
 
 

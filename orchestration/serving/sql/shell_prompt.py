@@ -92,10 +92,7 @@ def is_complete(text: str) -> bool:
 
 
 class SqlCompleter(Completer):
-    """Completes the word before the cursor."""
-
     def __init__(self, session: Session) -> None:
-        """Reads the tables at the first completion."""
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:

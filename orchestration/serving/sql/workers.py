@@ -72,7 +72,6 @@ class Workers:
             self._busy[name].end(CANCELLED)
 
     def close(self) -> None:
-        """End all of them."""
         for worker in (*self._idle, *self._busy.values()):
             worker.end(CANCELLED)
         self._threads.shutdown()
@@ -124,7 +123,6 @@ class _Worker:
         return self._pipe.recv()
 
     def end(self, why: str) -> None:
-        """Kill the process."""
         self.ended_by = why
         self._process.kill()
 
