@@ -14,7 +14,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from orchestration.audit.reconciliation.account import Rows
 from orchestration.errors import TidemarkError
-from orchestration.serving.plots.style import DOTS_PER_INCH, INK, PALE, STYLE, draw_heading
+from orchestration.serving.plots.style import INK, PALE, STYLE, draw_heading, save
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; the hatches differ without any colour.
 FATES: dict[str, dict[str, Any]] = {
@@ -42,9 +42,7 @@ def plot(batches: Rows, output: Path) -> Path:
     """Draw the account into a PNG; TidemarkError if there is nothing to draw."""
     if all(batch["bronze_batch"] is None for batch in batches):
         raise TidemarkError("the account holds no event, so there is nothing to draw: leave --plot or --since out.")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    draw(batches).savefig(output, format="png", dpi=DOTS_PER_INCH)
-    return output
+    return save(draw(batches), output)
 
 
 def draw(batches: Rows) -> Figure:

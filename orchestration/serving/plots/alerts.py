@@ -16,8 +16,7 @@ from gold.alert_spec import Alert
 from gold.signals import shown
 from orchestration.conf.model import Conf
 from orchestration.serving.alerts import Trial
-from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading, set_time_axis
-from orchestration.serving.sql.output import replacing
+from orchestration.serving.plots.style import PALE, STYLE, draw_heading, save, set_time_axis
 
 MAX_ENTITIES = 12
 WIDTH, PANEL_INCHES, HEAD_INCHES, FOOT_INCHES = 10.0, 1.35, 0.8, 0.75
@@ -27,11 +26,7 @@ THRESHOLDS = (("when", TRUE), ("recover_when", OVER))
 
 def plot(conf: Conf, trial: Trial, output: Path) -> Path:
     """Draw it into a PNG, which is replaced: the entities for which it fired longest, then others by name."""
-    figure = draw(conf, trial)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(output) as file:
-        figure.savefig(file, format="png", dpi=DOTS_PER_INCH)
-    return output
+    return save(draw(conf, trial), output)
 
 
 def draw(conf: Conf, trial: Trial) -> Figure:

@@ -1,5 +1,6 @@
-"""Colours, fonts, the heading and the axis of time that pictures have in common."""
+"""Colours, fonts, heading, axis of time and file of all pictures."""
 
+from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -7,7 +8,10 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from orchestration.serving.sql.output import replacing
+
 DOTS_PER_INCH = 120
+MAX_DOTS = 60_000  # the renderer ends at 65,536 in each direction
 INK, PALE = "#333333", "#8a8a8a"
 STYLE: Any = {
     "axes.edgecolor": "#bbbbbb",
@@ -38,3 +42,11 @@ def set_time_axis(panel: Axes) -> None:
     panel.tick_params(length=0)
     panel.margins(x=0.01, y=0.12)
     panel.yaxis.set_major_locator(MaxNLocator(4))
+
+
+def save(figure: Figure, output: Path) -> Path:
+    """Write a PNG, which replaces an older one as a whole."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(output) as file:
+        figure.savefig(file, format="png", dpi=min(DOTS_PER_INCH, MAX_DOTS / figure.get_figheight()))
+    return output

@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading, set_time_axis
+from orchestration.serving.plots.style import PALE, STYLE, draw_heading, save, set_time_axis
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.views import View, views
 from silver.aggregation import Aggregation
@@ -35,7 +35,6 @@ HEAD_INCHES, FOOT_INCHES, LEGEND_INCHES = 0.8, 0.45, 1.9
 PANELS_IN_A_COLUMN = 6
 MAX_COLUMNS = 3
 MAX_HOLLOW = 80  # marks on a line: most values of a metric coarser than the vector are carried forward, so only some are marked
-MAX_DOTS = 60_000  # the renderer ends at 65,536 in each direction
 GAP = 3  # times the median distance of two vectors
 MAX_DOTTED_POINTS = 60  # a line of at most so many points has a dot for each
 
@@ -64,10 +63,7 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     drawn = (sorted(set(entities)) or existing)[:MAX_ENTITIES]
     series = series_of(view, drawn, group.vector.features)
     wanted = len(set(entities)) or len(existing)
-    figure = draw(group, conf.metrics, series, note(len(drawn), wanted))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, format="png", dpi=min(DOTS_PER_INCH, MAX_DOTS / figure.get_figheight()))
-    return output
+    return save(draw(group, conf.metrics, series, note(len(drawn), wanted)), output)
 
 
 def entities_of(view: View) -> list[str]:
