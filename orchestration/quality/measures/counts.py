@@ -87,8 +87,7 @@ def whole_days(context: Context, table: str, *, min_share: float, min_days: int)
     by_hour(context)
     if context.hours < 24 * (min_days + 1):
         return not_checked(f"there are {context.hours:,} hours of readings, {24 * (min_days + 1)} are needed")
-    limits = {"newest": context.newest_hour or 0, "min_share": min_share, "min_days": min_days, "trickle": TRICKLE}
-    lost = context.ask(LOST_HOURS, **limits)
+    lost = context.ask(LOST_HOURS, newest=context.newest_hour or 0, min_share=min_share, min_days=min_days, trickle=TRICKLE)
     return outcome_of(merged(lost), describe_day, "no hour of a past day is missing")
 
 

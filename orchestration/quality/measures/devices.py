@@ -95,8 +95,7 @@ def heard_devices(context: Context, table: str, *, hours: int, min_hours: int) -
     if context.hours < min_hours:
         return not_checked(f"there are {context.hours:,} hours of readings, {min_hours} are needed")
     context.needs("activity")
-    limits = {"hours": hours, "min_hours": min_hours, "gaps": GAPS}
-    silent = context.ask(SILENT, **limits)
+    silent = context.ask(SILENT, hours=hours, min_hours=min_hours, gaps=GAPS)
     (total,) = context.ask("select count(*) as n from activity where kind = 'device'")
     return outcome_of(silent, _describe_silent, f"{total['n']:,} devices are heard")
 
@@ -139,8 +138,7 @@ def varying_sensors(context: Context, table: str, *, hours: int, times: float, m
     """
     if context.hours < 2 * hours:
         return not_checked(f"there are {context.hours:,} hours of readings, {2 * hours} are needed")
-    limits = {"hours": hours, "times": times, "min_rows": min_rows, "min_share": min_share}
-    stuck = context.ask(STUCK, **limits)
+    stuck = context.ask(STUCK, hours=hours, times=times, min_rows=min_rows, min_share=min_share)
     return outcome_of(stuck, _describe_stuck, "every sensor that varied still does")
 
 

@@ -59,8 +59,8 @@ def steady_distribution(
     end = (context.newest_hour or 0) + 1
     first = end - recent_hours
     reference(context, first - reference_hours, first, min_rows)
-    words = {"series": SERIES.format(view=context.view_of("silver.readings")), "bins": BINS}
-    series = [_compared(row) for row in context.ask(RECENT.format(**words), first=first, end=end)]
+    recent = RECENT.format(series=SERIES.format(view=context.view_of("silver.readings")), bins=BINS)
+    series = [_compared(row) for row in context.ask(recent, first=first, end=end)]
     rows = [row for row in series if row["n"] >= min_rows] + _pooled([row for row in series if row["n"] < min_rows], min_rows)
     if not rows:
         needed = f"{recent_hours + reference_hours} are needed, with {min_rows} rows a series in each part"

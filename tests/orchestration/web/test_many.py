@@ -21,35 +21,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("/", "10,000 events came"),
-        ("/groups", "10,000 groups, the worst first"),
-        ("/groups", 'The first 200 are shown. <label>Name of another one: <input name="group"'),
-        ("/groups?group=group_00000", "10,000 of 10,000 devices are up to date"),
-        ("/groups?group=group_00000", "the first 200 of 10,000"),
-        ("/groups?group=group_00000", "<label>Other devices"),
-        ("/groups?group=group_00000&device=dev-07777", "Charts show dev-07777."),
-        ("/groups?group=group_07777", "1 of 1 devices are up to date"),
-        ("/devices", "10,000 devices, those first that were not seen for the longest"),
-        ("/devices", "The first 200 are shown."),
-        ("/devices", '<label>A part of the name: <input name="find"'),
-        ("/devices?find=dev-0777", "10 devices, those first"),
-        ("/devices?device=dev-07777", "<dt>readings</dt><dd>2</dd>"),
-        ("/readings?device=dev-07777&metric=temperature&end=2026-01-01T12:10:00Z", "1.jsonl"),
-        ("/batches", ""),
-        ("/quarantine", "<td>10,000</td>"),
-        ("/quality", ""),
-        ("/runs", ""),
-        ("/sql?query=from+silver.readings", "20,000 rows"),
+        ("/", ["10,000 events came"]),
+        ("/groups", ["10,000 groups, the worst first", 'The first 200 are shown. <label>Name of another one: <input name="group"']),
+        ("/groups?group=group_00000", ["10,000 of 10,000 devices are up to date", "the first 200 of 10,000", "<label>Other devices"]),
+        ("/groups?group=group_00000&device=dev-07777", ["Charts show dev-07777."]),
+        ("/groups?group=group_07777", ["1 of 1 devices are up to date"]),
+        ("/devices", ["10,000 devices, those first that were not seen for the longest", "The first 200 are shown.", 'name: <input name="find"']),
+        ("/devices?find=dev-0777", ["10 devices, those first"]),
+        ("/devices?device=dev-07777", ["<dt>readings</dt><dd>2</dd>"]),
+        ("/readings?device=dev-07777&metric=temperature&end=2026-01-01T12:10:00Z", ["1.jsonl"]),
+        ("/batches", []),
+        ("/quarantine", ["<td>10,000</td>"]),
+        ("/quality", []),
+        ("/runs", []),
+        ("/sql?query=from+silver.readings", ["20,000 rows"]),
     ],
 )
-def test_each_view_answers_in_time_with_a_bounded_number_of_rows_and_a_way_to_the_others(server: Served, path: str, shown: str) -> None:
+def test_each_view_answers_in_time_with_a_bounded_number_of_rows_and_a_way_to_the_others(server: Served, path: str, shown: list[str]) -> None:
     begin = time.monotonic()
     status, _, body = server.ask(path)
     assert status == 200, body
     assert time.monotonic() - begin < MOST_SECONDS
     assert body.count("<tr") <= MOST_ROWS
     assert len(body) < MOST_CHARACTERS
-    assert shown in body
+    assert [text for text in shown if text not in body] == []
 
 
 def test_a_program_gets_its_numbers_and_no_name_of_a_device_makes_a_series(server: Served) -> None:
