@@ -17,9 +17,9 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.failed_rows import FailedRows, append_failed_rows
 from orchestration.quality.history import LastRun, append_results
+from orchestration.quality.kinds import evaluate_measure, is_measure
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.counts import ledger
-from orchestration.quality.kinds import evaluate_measure, is_measure
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
 from orchestration.quality.store import (
     PinnedTable,

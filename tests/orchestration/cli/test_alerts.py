@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
 import pytest
 
 from gold.messages import Message

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
