@@ -4,6 +4,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,11 +70,11 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield from _of_lake(conf, parts)
     yield from _of_ports(conf, parts)
     for name, source in conf.sources.items():
-        yield _reached(f"source {name}", lambda transport=source.transport: _of_transport(transport))  # type: ignore[misc]
+        yield _reached(f"source {name}", partial(_of_transport, source.transport))
     for name, sink in conf.sinks.items():
-        yield _reached(f"sink {name}", lambda sink=sink: _of_sink(sink))  # type: ignore[misc]
+        yield _reached(f"sink {name}", partial(_of_sink, sink))
     for name, channel in conf.channels.items():
-        yield _reached(f"channel {name}", lambda channel=channel: _of_channel(channel))  # type: ignore[misc]
+        yield _reached(f"channel {name}", partial(_of_channel, channel))
 
 
 def _of_java() -> Finding:
@@ -158,11 +159,8 @@ def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding:
     except OSError as error:
         assert not isinstance(address, Path) and address is not None
         return Finding(what, "bad", f"{address[0]}:{address[1]} cannot be reached: {error.strerror or error}", "tidemark status")
-    return Finding(
-        what,
-        "good",
-        "comes to us" if address is None else f"{address if isinstance(address, Path) else ':'.join(map(str, address))} answers",
-    )
+    name = address if address is None or isinstance(address, Path) else ":".join(map(str, address))
+    return Finding(what, "good", "comes to us" if name is None else f"{name} answers")
 
 
 def _of_transport(transport: Transport) -> Address | Path | None:

@@ -48,6 +48,16 @@ def tidemark(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, "-c", TIDEMARK, *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with a conf that was made of a file, without any extra."""
+    made = tmp_path_factory.mktemp("without extras")
+    (made / "room.csv").write_text("time,device,temperature\n2026-01-05T12:00:00Z,oven,20.5\n")
+    ended = tidemark(made, "init", "conf", "--from", "room.csv")
+    assert ended.returncode == 0, ended.stderr
+    return made
+
+
 def test_what_needs_an_extra_says_which_to_install() -> None:
     modules = [module for of_extra in MODULES.values() for module in of_extra]
     asked = subprocess.run(
@@ -65,10 +75,9 @@ def test_the_extras_of_the_package_are_those_of_the_sentence_and_all_of_them() -
     assert declared["all"] == [f"tidemark[{','.join(name for name in declared if name not in {'all', 'dev'})}]"]
 
 
-def test_without_any_extra_a_conf_is_made_checked_and_tried_and_the_flows_can_be_imported(tmp_path: Path) -> None:
-    (tmp_path / "room.csv").write_text("time,device,temperature\n2026-01-05T12:00:00Z,oven,20.5\n")
-    for arguments in (("init", "conf", "--from", "room.csv"), ("check",), ("preview", "room.csv"), ("status", "--format", "json")):
-        ended = tidemark(tmp_path, *arguments)
+def test_without_any_extra_a_conf_is_made_checked_and_tried_and_the_flows_can_be_imported(folder: Path) -> None:
+    for arguments in (("check",), ("preview", "room.csv"), ("status", "--format", "json")):
+        ended = tidemark(folder, *arguments)
         assert ended.returncode == 0, ended.stderr
     of_a_run = "import orchestration.supervisor.run, orchestration.connectors.collector.collect, orchestration.web.server"
     subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + of_a_run], cwd=ROOT, check=True)
@@ -77,9 +86,7 @@ def test_without_any_extra_a_conf_is_made_checked_and_tried_and_the_flows_can_be
 @pytest.mark.parametrize(
     ("arguments", "extra"), [(("plot", "all"), "plots"), (("dbt", "build"), "dbt"), (("quality",), "quality")], ids=lambda value: value[0]
 )
-def test_a_command_that_needs_an_extra_ends_with_one_sentence(arguments: tuple[str, ...], extra: str, tmp_path: Path) -> None:
-    (tmp_path / "room.csv").write_text("time,device,temperature\n2026-01-05T12:00:00Z,oven,20.5\n")
-    assert tidemark(tmp_path, "init", "conf", "--from", "room.csv").returncode == 0
-    ended = tidemark(tmp_path, *arguments)
+def test_a_command_that_needs_an_extra_ends_with_one_sentence(arguments: tuple[str, ...], extra: str, folder: Path) -> None:
+    ended = tidemark(folder, *arguments)
     assert (ended.returncode, ended.stdout) == (4, ""), ended
     assert ended.stderr.splitlines()[-1].endswith(f"is not installed: `pip install 'tidemark[{extra}]'`"), ended.stderr
