@@ -15,7 +15,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import COUNTED, aggregates, of_groups
+from gold.windows.aggregates import COUNTED, aggregates, of_groups
 from orchestration.connectors.sources.all import sources
 from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake

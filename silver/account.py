@@ -24,7 +24,6 @@ OF_QUARANTINED_EVENT = ["payload", "header", "position", "received_at"]
 CONTENT = ["source", "payload", "header", "position"]
 """All that decides what an event is, beside when it was ingested."""
 MAX_QUARANTINE_BYTES, MAX_COPIED_ROWS = 32 * 1024 * 1024, 100_000
-"""Columns that decide what an event is, beside when it was ingested."""
 
 
 def among(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left semi") -> pa.Table:
@@ -45,10 +44,8 @@ def incomplete(events: pa.Table, readings: Iterable[pa.Table]) -> pa.Table:
 
 
 def without_readings(measurements: pa.Table, readings: pa.Table) -> pa.Table:
-    """Measurements that are not among `readings` of the same events: a reading stays one, also under other rules than when it came.
-
-    An event of one part that is incomplete has none.
-    """
+    """Measurements that are not among `readings` of the same events: a reading stays one, also under other rules than when it came. An
+    event of one part that is incomplete has none."""
     return among(measurements, IDENTITY, readings, "left anti")
 
 
@@ -59,10 +56,8 @@ def split(measurements: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def split_as_decided(measurements: pa.Table, quarantined: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The same for an account that was begun and not ended: broken is what `quarantined`, rows of silver.quarantine, has.
-
-    Quarantine is written first, and rules may have changed since.
-    """
+    """The same for an account that was begun and not ended: broken is what `quarantined`, rows of silver.quarantine, has. Quarantine is
+    written first, and rules may have changed since."""
     broken, good = (among(measurements, IDENTITY, quarantined, how) for how in ("left semi", "left anti"))
     return broken.select(BROKEN_COLUMNS), good.select(READING_COLUMNS)
 
@@ -85,10 +80,8 @@ def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:
 
 
 def copies(events: pa.Table, originals: Iterable[pa.Table], by_position: Sequence[str]) -> pa.Table:
-    """Events that hold what one of `originals`, of the same bronze batch, does, byte for byte; `kept_row`: the first of these.
-
-    What is true of the one is then true of the other. `by_position`: sources of which the name of a file or the topic is read as well.
-    """
+    """Events that hold what one of `originals`, of the same bronze batch, does, byte for byte; `kept_row`: the first of these. What is true
+    of the one is then true of the other. `by_position`: sources of which the name of a file or the topic is read as well."""
     alike, candidates = ["bronze_batch", *CONTENT], _comparable(events, by_position)
     pairs = []
     for piece in originals:
@@ -117,10 +110,8 @@ def spans(times: pa.ChunkedArray, most: int) -> list[tuple[int, int]]:
 
 
 def kept_of_keys(rows: Iterable[pa.Table], stored: Iterable[pa.Table]) -> pa.Table:
-    """For each key (KEYS) of `rows` the measurement that is kept (KEPT_AND_VALUE): that among `stored`, else the first of `rows`.
-
-    `stored`: readings and late rows of these batches and those before, KEY_AND_IDENTITY.
-    """
+    """For each key (KEYS) of `rows` the measurement that is kept (KEPT_AND_VALUE): that among `stored`, else the first of `rows`. `stored`:
+    readings and late rows of these batches and those before, KEY_AND_IDENTITY."""
     firsts = _first_of_key(rows)
     before = _first_of_key(among(piece.select(KEY_AND_IDENTITY), KEYS, firsts) for piece in stored).rename_columns([*KEYS, *KEPT_AND_VALUE])
     pairs = firsts.join(before, keys=KEYS)
@@ -183,10 +174,8 @@ def _slices(rows: pa.Table, sizes: pa.ChunkedArray, most: int) -> Iterator[pa.Ta
 
 
 def joined(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left outer") -> pa.Table:
-    """`columns` of rows with what others have beside them, and their `place` in rows, by which it is sorted.
-
-    Arrow's join takes no lists, and has no order.
-    """
+    """`columns` of rows with what others have beside them, and their `place` in rows, by which it is sorted. Arrow's join takes no lists,
+    and has no order."""
     numbered = rows.select(columns).append_column("place", pa.array(np.arange(len(rows))))
     return numbered.join(others, keys=list(columns), join_type=how).sort_by("place")
 

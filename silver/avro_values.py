@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias
 
-from silver.json_text import UnreadableError
+from silver.records import UnreadableError
 
 MAX_LONG = 1 << 64
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]

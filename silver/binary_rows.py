@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver import avro_values, protobuf_values, registry_frames
+from silver import avro_values, protobuf_values
 from silver.avro_values import avro_reader
-from silver.json_text import UnreadableError
 from silver.protobuf_values import in_frame, protobuf_reader
-from silver.records import Node, Record, Rows, nodes, rows_of
+from silver.records import Node, Record, Rows, UnreadableError, nodes, rows_of
 from silver.sparkplug_values import sparkplug_values
 from silver.spec import DECLARED, PayloadFormat
 
 SINGLE_OBJECT, FINGERPRINT_END = b"\xc3\x01", 10
 """Avro's encoding of single objects: these, and 8 bytes of the fingerprint of the schema."""
+FRAME_LENGTH, FRAME_START = 5, b"\0"
+"""The frame of a schema registry: a byte that is 0, and 4 bytes of the id of the schema, big-endian."""
 BROKEN = (*avro_values.BROKEN, *protobuf_values.BROKEN)
 Decode = Callable[[bytes], Any]
 
@@ -74,12 +75,22 @@ def _frame(payload: bytes, shape: PayloadFormat) -> tuple[tuple[str, ...], int]:
     """The texts of the schema of a payload, and where its message begins."""
     schema, start = DECLARED, 0
     if shape.registry:
-        if (number := registry_frames.schema_of(payload)) is None:
+        if (number := schema_in_frame(payload)) is None:
             raise UnreadableError
-        schema, start = str(number), registry_frames.LENGTH
+        schema, start = str(number), FRAME_LENGTH
     elif payload[:2] == SINGLE_OBJECT and (fingerprint := payload[2:FINGERPRINT_END].hex()) in shape.schemas:
         schema, start = fingerprint, FINGERPRINT_END
     texts = shape.schemas.get(schema)
     if not texts:
         raise UnreadableError
     return texts, start
+
+
+def registry_frame(schema: int) -> bytes:
+    """Return the frame before a payload of that schema."""
+    return FRAME_START + schema.to_bytes(FRAME_LENGTH - 1)
+
+
+def schema_in_frame(payload: bytes) -> int | None:
+    """The id of the schema; None where a payload begins otherwise."""
+    return int.from_bytes(payload[1:FRAME_LENGTH]) if payload[:1] == FRAME_START and len(payload) >= FRAME_LENGTH else None

@@ -21,10 +21,8 @@ CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
-    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names.
-
-    A blank line and a header that comes again hold nothing.
-    """
+    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names. A blank line
+    and a header that comes again hold nothing."""
     cells = _cells(lines, shape)
     count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
     starts, values = cells.offsets.to_numpy()[:-1], cells.values
@@ -48,9 +46,7 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
 
 def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
     """Whether rows begin with a number that the header of their file does not name, as R writes them: the first row and most of the others.
-
-    A row with one value more that ends blank has no number, but a separator at its end.
-    """
+    A row with one value more that ends blank has no number, but a separator at its end."""
     if not rows or (shape.quote not in header + rows[0] and rows[0].count(shape.separator) <= header.count(shape.separator)):
         return False  # as nearly always
     names, *of_rows = _cells(pa.array([header, *rows], pa.string()), shape).to_pylist()

@@ -146,10 +146,8 @@ def _whole(numbers: pa.Array) -> Whole:
 
 
 def _offsets(zones: pa.Array | None, seconds: Whole, time: Time) -> tuple[Whole, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Seconds ahead of UTC of each local time, whether its zone is one, and whether the zone has the time once.
-
-    The zone is the one that a text names, else the declared one.
-    """
+    """Seconds ahead of UTC of each local time, whether its zone is one, and whether the zone has the time once. The zone is the one that a
+    text names, else the declared one."""
     offsets, is_zone, is_unique = np.zeros(len(seconds), np.int64), np.ones(len(seconds), bool), np.ones(len(seconds), bool)
     encoded = (pa.repeat("", len(seconds)) if zones is None else pc.fill_null(zones, "")).dictionary_encode()
     indices = encoded.indices.to_numpy()
@@ -167,10 +165,8 @@ def _offsets(zones: pa.Array | None, seconds: Whole, time: Time) -> tuple[Whole,
 
 @cache
 def _zone(name: str) -> ZoneInfo | int | None:
-    """Read a zone in a text: its seconds ahead of UTC, or the zone if these change; None if there is no such zone.
-
-    Without a slash only letters of HOURS_AHEAD are a zone: as names of the time zone database, CET and EST5EDT have a summer time.
-    """
+    """Read a zone in a text: its seconds ahead of UTC, or the zone if these change; None if there is no such zone. Without a slash only
+    letters of HOURS_AHEAD are a zone: as names of the time zone database, CET and EST5EDT have a summer time."""
     if match := OFFSET.fullmatch(name):
         hours, minutes, seconds = (int(match[n] or 0) for n in (2, 3, 4))
         offset = hours * 3600 + minutes * 60 + seconds

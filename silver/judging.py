@@ -40,15 +40,31 @@ def judged(events: pa.Table, reference_data: ReferenceData, config: SilverConfig
         yield from judge.judged(events, reference_data)
 
 
+class EnrichedRows:
+    """Measurements with all that rules ask for. `store` has one piece of them as `measurement`, so that queries are compiled once. Not for
+    several threads."""
+
+    def __init__(self, config: SilverConfig) -> None:
+        self._config, self._enrichment = config, Enrichment(config.metrics, config.policy)
+        self._rows = ChangingTable(retyped(self._enrichment.empty(), INSTANT, PLAIN_INSTANT))
+        self.store = duckdb.connect(config={"threads": 1})
+        self.store.register("measurement", self._rows)
+
+    def pieces(self, events: pa.Table, devices: pa.Table) -> Iterator[pa.Table]:
+        """MEASURED with all that rules ask for; each piece is what the store has, until the next."""
+        for piece in measured(events, self._config):
+            enriched = self._enrichment.enriched(piece, devices)
+            self._rows.table = retyped(enriched, INSTANT, PLAIN_INSTANT)
+            yield enriched
+
+
 class Judge:
     """The rules and the catalogue of a conf, compiled, which takes 27 ms. Not for several threads."""
 
     def __init__(self, config: SilverConfig, conditions: Mapping[str, str]) -> None:
         """`conditions`: those of this conf."""
-        self._config, self._enrichment = config, Enrichment(config.metrics, config.policy)
-        self._rows = ChangingTable(retyped(self._enrichment.empty(), INSTANT, PLAIN_INSTANT))
-        self._store = duckdb.connect(config={"threads": 1})
-        self._store.register("measurement", self._rows)
+        self._rows = EnrichedRows(config)
+        self._store = self._rows.store
         self._store.execute(f"prepare judge as select {' and '.join(conditions.values())} as is_good from measurement")
         names = ", ".join(f"case when {holds} then null else '{name}' end" for name, holds in conditions.items())
         self._broken = f"select list_filter([{names}], lambda name: name is not null) as broken_rules from measurement"
@@ -58,23 +74,16 @@ class Judge:
 
     def accepted(self, events: pa.Table, reference_data: ReferenceData) -> Iterator[pa.Table]:
         """READING_COLUMNS of the measurements that break no rule, in pieces."""
-        for rows in self._enriched(events, reference_data):
+        for rows in self._rows.pieces(events, reference_data.devices):
             is_good = pa.array(self._store.execute("execute judge").fetchnumpy()["is_good"])
             good = rows.select(READING_COLUMNS)
             yield self._with_references(good if pc.all(is_good).as_py() else good.filter(is_good), reference_data)
 
     def judged(self, events: pa.Table, reference_data: ReferenceData) -> Iterator[pa.Table]:
         """All measurements: see `judged`."""
-        for rows in self._enriched(events, reference_data):
+        for rows in self._rows.pieces(events, reference_data.devices):
             broken = self._store.sql(self._broken).to_arrow_table()["broken_rules"].cast(pa.list_(pa.string()))
             yield self._with_references(rows.select(READING_COLUMNS), reference_data).add_column(0, "broken_rules", broken)
-
-    def _enriched(self, events: pa.Table, reference_data: ReferenceData) -> Iterator[pa.Table]:
-        """MEASURED with all that rules ask for; each piece is what the store has as `measurement`, until the next."""
-        for piece in measured(events, self._config):
-            enriched = self._enrichment.enriched(piece, reference_data.devices)
-            self._rows.table = retyped(enriched, INSTANT, PLAIN_INSTANT)
-            yield enriched
 
     def _with_references(self, readings: pa.Table, reference_data: ReferenceData) -> pa.Table:
         """Readings with attributes of references too: rules see those of the event alone."""

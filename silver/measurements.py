@@ -20,8 +20,7 @@ from silver.binary_rows import binary_rows
 from silver.config import SilverConfig
 from silver.csv_rows import csv_rows
 from silver.instants import to_instants
-from silver.json_rows import json_rows
-from silver.json_text import as_text
+from silver.json_rows import as_text, json_rows
 from silver.numbers import found, to_numbers, to_numbers_or_switches
 from silver.records import Rows, Values
 from silver.spec import Origin, PayloadFormat
@@ -88,10 +87,8 @@ def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
 
 
 def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterator[pa.Table]:
-    """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events.
-
-    A payload longer than `max_payload_bytes` is not read.
-    """
+    """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events. A payload
+    longer than `max_payload_bytes` is not read."""
     payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
     lengths = pc.binary_length(payloads)
     decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads, shape.encoding)

@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from silver.json_text import UnreadableError
+from silver.records import UnreadableError
 
 BROKEN = (UnreadableError, DecodeError, IndexError)
 Convert: TypeAlias = Callable[[Any], Any]
@@ -63,7 +63,6 @@ def _files(text: str) -> tuple[DescriptorPool, FileDescriptorProto]:
 
 
 def _of_message(descriptor: Descriptor, names: frozenset[str] | None = None) -> Convert:
-    """Names: None for all members."""
     if descriptor.full_name == TIMESTAMP:
         return _instant
     read = [field for field in descriptor.fields if names is None or field.name in names]
@@ -102,11 +101,11 @@ def _of_one(field: FieldDescriptor) -> Convert:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return lambda content: b64encode(content).decode()
     if field.type == FieldDescriptor.TYPE_STRING:
-        return _text
+        return checked
     return lambda value: value
 
 
-def _text(value: str | bytes) -> str:
+def checked(value: Any) -> Any:
     """The parser checks no texts of proto2, and hands over those that are none as bytes."""
     if isinstance(value, bytes):
         raise UnreadableError

@@ -18,17 +18,35 @@ from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import Judge, conditions
 from silver.measurements import OF_EVENT
-from silver.schema import KEYS, READINGS
+from silver.schema import KEYS, READING_COLUMNS, READINGS
 
 LoadReferenceData = Callable[[], ReferenceData]
 """Asked by each task of Spark, in its worker: devices are registered while a stream runs."""
+LATE, DUPLICATE = "late", "duplicate"
+RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
+"""Grain: one measurement that was no reading when it came. `kind`: LATE or DUPLICATE."""
+REPLAYED = f"""
+  select o.* from (
+    select g.*, r.kind, row_number() over (
+      partition by g.device_id, g.metric, g.event_time
+      order by g.bronze_batch, coalesce(r.kind = '{DUPLICATE}', false), g.bronze_row, g.part
+    ) as place
+    from {{good}} g
+    left join {{recorded}} r on r.bronze_batch = g.bronze_batch and r.bronze_row = g.bronze_row and r.part = g.part
+  ) o
+  left join {{before}} b on b.device_id = o.device_id and b.metric = o.metric and b.event_time = o.event_time
+  where o.place = 1 and coalesce(o.kind <> '{LATE}', true) and b.device_id is null
+"""
+"""Readings among `good`, the accepted measurements of a range of bronze batches.
+
+`recorded`: see RECORDED. `before`: KEYS that stand already, of batches before the range. The first batch that has a key keeps it; within a
+batch, which knows no order, the measurement that was kept then.
+"""
 
 
 def readings(events: DataFrame, load: LoadReferenceData, config: SilverConfig) -> DataFrame:
-    """Accepted measurements, the first of each key. In a stream, a row behind the watermark is not among them (it is late).
-
-    Keys are never null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest.
-    """
+    """Accepted measurements, the first of each key. In a stream, a row behind the watermark is not among them (it is late). Keys are never
+    null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest."""
     rows = accepted(events, load, config).withWatermark("event_time", f"{config.policy.lateness_seconds} seconds")
     return rows.dropDuplicates(KEYS)
 
@@ -41,6 +59,12 @@ def accepted(events: DataFrame, load: LoadReferenceData, config: SilverConfig) -
     read = [F.lit(None).cast("string").alias(name) if is_unread else name for name, is_unread in unread.items()]
     in_worker = partial(_accepted, dumps((config, conditions(config))), load)
     return events.select(*OF_EVENT, "payload", *read).mapInArrow(in_worker, from_arrow_schema(READINGS))
+
+
+def replayed(good: DataFrame, recorded: DataFrame, before: DataFrame) -> DataFrame:
+    """READING_COLUMNS of the readings among rows of `accepted`, by today's rules, of a range of bronze batches. Which rows are late depends
+    on how batches were cut when the events came, so it is taken as recorded and not decided anew."""
+    return good.sparkSession.sql(REPLAYED, good=good, recorded=recorded, before=before).select(*READING_COLUMNS)
 
 
 def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:

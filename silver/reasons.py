@@ -13,9 +13,9 @@ import pyarrow as pa
 from silver.config import SilverConfig
 from silver.csv_rows import values_of
 from silver.instants import MICROS_PER, to_instants
-from silver.json_text import ODD, as_text
+from silver.json_rows import as_text
 from silver.measurements import payload_rows
-from silver.records import Node, Rows
+from silver.records import ODD, Node, Rows
 from silver.schema import SOMETHING_IS_MEASURED
 from silver.spec import Origin, PayloadFormat, Time
 
@@ -36,12 +36,10 @@ class Reasons:
     def of(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Explain a row of silver.quarantine: each rule that it breaks, with the reason; nothing if its source is unknown."""
         shape = self.config.shapes.get(row["source"])
-        explained = self._known(row, shape) if shape else {}
-        return (
-            {rule: explained[rule]() if rule in explained else self._columns(rule, row, shape) for rule in row["broken_rules"]}
-            if shape
-            else {}
-        )
+        if shape is None:
+            return {}
+        explained = self._known(row, shape)
+        return {rule: explained[rule]() if rule in explained else self._columns(rule, row, shape) for rule in row["broken_rules"]}
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
         metric, payload, fields = self.config.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
@@ -109,7 +107,6 @@ def _undeclared(name: str, names: Collection[str], file: str) -> str:
 
 
 def _format(value: Any, time: Time) -> str:
-    """Say what a text should be, and what it may be instead."""
     texts = pa.array([as_text(value)], pa.string())
     micros = {format: to_instants(texts, Time("", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
     return f"not {time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])

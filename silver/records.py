@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from silver.json_text import ODD, UnreadableError, values_of
 from silver.spec import ELEMENT, PayloadFormat
 
 Values: TypeAlias = pa.Array | Sequence[Any]
@@ -23,6 +22,25 @@ LEAF = str | int | float | bool | None
 MOST_BYTES = 64 * 1024 * 1024
 """The most bytes of one field of rows that are handed over at once."""
 Record = msgspec.Struct
+ODD = object()
+"""Stands for a field that cannot be read because something that should be an object is none."""
+
+
+class UnreadableError(ValueError):
+    """The payload is no JSON object, or larger than a reader has to put up with."""
+
+
+class Repeating(dict[str, Any]):
+    """An object that repeats a name; `members` are all of them in order."""
+
+    def __init__(self, members: list[tuple[str, Any]]) -> None:
+        """A name leads to its last member."""
+        super().__init__(members)
+        self.members = members
+
+    def items(self) -> Any:
+        """Also those that a later one hides: so they are written."""
+        return self.members
 
 
 @dataclass(frozen=True)
@@ -71,17 +89,13 @@ class Node:
         return f"{attribute}.{inner.attribute(others)}" if others and inner else attribute
 
     def record_of(self, members: Mapping[str, Any]) -> Record:
-        """The record of an object that json_text read; UnreadableError where what is declared a list is none.
-
-        Of a member that is there more than once, the last counts.
-        """
+        """The record of an object that a reader of a format made; UnreadableError where what is declared a list is none. Of a member that
+        is there more than once, the last counts."""
         return self.record(*([_fitted(node, value) for value in values_of(members, name)][-1] for name, node in self.members.items()))
 
     def odd_record(self) -> Record:
-        """The record of something that should be an object and is none: no field of it can be read, and its neighbours can.
-
-        UnreadableError where it should hold the list: nobody knows how many measurements that would have.
-        """
+        """The record of something that should be an object and is none: no field of it can be read, and its neighbours can. UnreadableError
+        where it should hold the list: nobody knows how many measurements that would have."""
         if self.holds_list:
             raise UnreadableError
         return self.record(*(ODD if node is None else node.odd_record() for node in self.members.values()))
@@ -91,13 +105,18 @@ class Node:
         return any(node is not None and (node.is_list or node.holds_list) for node in self.members.values())
 
 
+def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
+    """Return the values of a member: [None] if it is absent, several if the object repeats its name."""
+    if isinstance(members, Repeating):
+        return [value for key, value in members.items() if key == name] or [None]
+    return [members.get(name)]
+
+
 def rows_of(
     records: Sequence[Record], is_readable: pa.Array, shape: PayloadFormat, both_nodes: tuple[Node, Node], longest: int
 ) -> Iterator[Rows]:
-    """Rows of records: one an event, or one an element where the format reads a list.
-
-    `both_nodes`: those of an event, and of an element of its list. `longest`: bytes of the longest payload.
-    """
+    """Rows of records: one an event, or one an element where the format reads a list. `both_nodes`: those of an event, and of an element of
+    its list. `longest`: bytes of the longest payload."""
     event, element = both_nodes
     if shape.each is None:
         yield one_an_event(lambda field: _values(records, event, field.split(".")), is_readable)

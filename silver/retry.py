@@ -23,18 +23,14 @@ def breaking(quarantined: pa.Table, rule: str) -> pa.Table:
 
 
 def moved(measurements: pa.Table, placed: pa.Table) -> pa.Table:
-    """Events (OF_EVENT) whose measurements in other tables of silver (`placed`, PLACED) are not found again under the same identity.
-
-    The shape of their source has changed since: `part` would no longer say which measurement it is.
-    """
+    """Events (OF_EVENT) whose measurements in other tables of silver (`placed`, PLACED) are not found again under the same identity. The
+    shape of their source has changed since: `part` would no longer say which measurement it is."""
     return _events(_without(placed, measurements, PLACED))
 
 
 def changed(measurements: pa.Table, placed: pa.Table, quarantined: pa.Table) -> pa.Table:
     """Measurements that are not `placed`, of events that quarantine would hold in other rows, or not at all; none of those that moved.
-
-    `measurements`: every one of the events; `quarantined`: all rows of silver.quarantine of these events.
-    """
+    `measurements`: every one of the events; `quarantined`: all rows of silver.quarantine of these events."""
     to_place = among(measurements, IDENTITY, placed, "left anti")
     differences = [_without(to_place, quarantined, COMPARED), _without(quarantined, to_place, COMPARED)]
     events = _events(pa.concat_tables(rows.select(OF_EVENT) for rows in differences))

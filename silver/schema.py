@@ -5,10 +5,21 @@ import pyarrow as pa
 from bronze.schema import INSTANT, declared
 
 KEYS = ["device_id", "metric", "event_time"]
-READINGS = declared(
+_KEY = (
     ("device_id", pa.string(), "as the source names it"),
     ("metric", pa.string(), "name in conf/metrics.yml"),
     ("event_time", INSTANT, "when it was measured, UTC"),
+)
+_LINEAGE = (
+    ("source", pa.string(), "name of the source in conf/sources.yml"),
+    ("ingested_at", INSTANT, "from the event, UTC"),
+    ("bronze_batch", pa.int64(), "lineage: identity of the event"),
+    ("bronze_row", pa.int64(), "lineage: identity of the event"),
+    ("part", pa.int32(), "lineage: which measurement of the event, from 0"),
+    ("parts", pa.int32(), "measurements that the event holds, good or bad; null where that is not counted"),
+)
+READINGS = declared(
+    *_KEY,
     ("value", pa.float64(), "finite, in the unit of the metric"),
     ("unit", pa.string(), "unit that the metric declares; null where it declares none"),
     ("aggregation", pa.string(), "aggregation type of the metric; null where the metric is unknown"),
@@ -16,12 +27,7 @@ READINGS = declared(
     ("zone", pa.string(), "from the event, else from the device registry; null where neither knows"),
     ("groups", pa.list_(pa.string()), "device groups of the device when the event was ingested; may be empty"),
     ("attributes", pa.map_(pa.string(), pa.string()), "texts by name: of the event, then of references; null where neither has any"),
-    ("source", pa.string(), "name of the source in conf/sources.yml"),
-    ("ingested_at", INSTANT, "from the event, UTC"),
-    ("bronze_batch", pa.int64(), "lineage: identity of the event"),
-    ("bronze_row", pa.int64(), "lineage: identity of the event"),
-    ("part", pa.int32(), "lineage: which measurement of the event, from 0"),
-    ("parts", pa.int32(), "measurements that the event holds, good or bad; null where that is not counted"),
+    *_LINEAGE,
 )
 """Grain: one accepted measurement. Key: bronze_batch, bronze_row, part; within the lateness also device_id, metric, event_time."""
 READING_COLUMNS = READINGS.names
@@ -56,16 +62,9 @@ Key: as of READINGS.
 """
 
 DUPLICATES = declared(
-    ("device_id", pa.string(), "as the source names it"),
-    ("metric", pa.string(), "name in conf/metrics.yml"),
-    ("event_time", INSTANT, "when it was measured, UTC"),
+    *_KEY,
     ("value", pa.float64(), "in the unit of the metric; may differ from the kept one"),
-    ("source", pa.string(), "name of the source in conf/sources.yml"),
-    ("ingested_at", INSTANT, "from the event, UTC"),
-    ("bronze_batch", pa.int64(), "lineage: identity of the event"),
-    ("bronze_row", pa.int64(), "lineage: identity of the event"),
-    ("part", pa.int32(), "lineage: which measurement of the event, from 0"),
-    ("parts", pa.int32(), "measurements that the event holds, good or bad; null where that is not counted"),
+    *_LINEAGE,
     ("kept_batch", pa.int64(), "identity of the measurement that was kept, in silver.readings or silver.late"),
     ("kept_row", pa.int64(), "identity of the measurement that was kept"),
     ("kept_part", pa.int32(), "identity of the measurement that was kept"),

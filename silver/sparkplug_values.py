@@ -13,7 +13,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from silver.json_text import ODD, UnreadableError
+from silver.protobuf_values import checked
+from silver.records import ODD
 
 _OF = FieldDescriptorProto
 UINT32, UINT64, BYTES, STRING, MESSAGE = _OF.TYPE_UINT32, _OF.TYPE_UINT64, _OF.TYPE_BYTES, _OF.TYPE_STRING, _OF.TYPE_MESSAGE
@@ -69,21 +70,21 @@ def sparkplug_values(content: bytes) -> dict[str, Any]:
     payload = _parse(content)
     time = payload.timestamp if payload.HasField("timestamp") else None
     seq, uuid = (getattr(payload, name) if payload.HasField(name) else None for name in ("seq", "uuid"))
-    return {"timestamp": time, "seq": seq, "uuid": _text(uuid), "metrics": [_metric(metric, time) for metric in payload.metrics]}
+    return {"timestamp": time, "seq": seq, "uuid": checked(uuid), "metrics": [_metric(metric, time) for metric in payload.metrics]}
 
 
 def _metric(metric: Any, time: int | None) -> dict[str, Any]:
     values = {name: getattr(metric, name) if metric.HasField(name) else None for name in METRIC}
     if values["timestamp"] is None:
         values["timestamp"] = time
-    return values | {"name": _text(values["name"]), "value": None if values["is_null"] else _value(metric, values["datatype"])}
+    return values | {"name": checked(values["name"]), "value": None if values["is_null"] else _value(metric, values["datatype"])}
 
 
 def _value(metric: Message, datatype: int | None) -> Any:
     kind = metric.WhichOneof("value")
     value: Any = getattr(metric, kind) if kind else None
     if kind not in ("int_value", "long_value"):
-        return b64encode(value).decode() if kind == "bytes_value" else _text(value)
+        return b64encode(value).decode() if kind == "bytes_value" else checked(value)
     sent = 32 if kind == "int_value" else 64
     if datatype in SIGNED_BITS:
         bits = min(sent, SIGNED_BITS[datatype])
@@ -92,10 +93,3 @@ def _value(metric: Message, datatype: int | None) -> Any:
     if datatype in UNSIGNED_BITS:
         return value & ((1 << min(sent, UNSIGNED_BITS[datatype])) - 1)
     return ODD if value >> (sent - 1) else value
-
-
-def _text(value: Any) -> Any:
-    """The parser checks no texts of proto2, and hands over those that are none as bytes."""
-    if isinstance(value, bytes):
-        raise UnreadableError
-    return value

@@ -1,6 +1,6 @@
 """A flow as flows.yml declares it, made of its kind."""
 
-from gold.flow_spec import Counter, Distance, DutyCycle, FlowSpec, Kind, Pairs, Sessions, Silence, StateMachine
+from gold.flows.spec import Counter, Distance, DutyCycle, FlowSpec, Kind, Pairs, Sessions, Silence, StateMachine
 
 KEYS: dict[type[Kind], str] = {
     Sessions: "sessions",

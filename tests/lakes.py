@@ -20,7 +20,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.compare import Difference
 from orchestration.audit.verify.lake_snapshot import latest_snapshot

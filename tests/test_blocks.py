@@ -103,7 +103,7 @@ def take_text(content: str, _: str, __: Path) -> None:
 
 def take_sql(_: str, page: str, __: Path) -> None:
     """tests/gold/test_alert_statistics.py runs them."""
-    assert page == "gold/ALERTS.md"
+    assert page == "gold/alerts/README.md"
 
 
 TAKERS: dict[str, Callable[[str, str, Path], None]] = {

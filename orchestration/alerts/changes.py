@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gold.alerts.notices import covers
 from gold.schema import ALERTS
-from gold.silences import covers
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.location import Location
 from orchestration.storage.delta import added, ask, instant, log_of, open_table, python_rows, table_id

@@ -13,9 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gold.alerts import NORMAL
-from gold.messages import DIGEST, Message
-from gold.notices import Change, Standing
+from gold.alerts.notices import DIGEST, Change, Message, Standing
+from gold.alerts.states import NORMAL
 from orchestration.alerts.changes import pinned_alerts
 from orchestration.errors import TidemarkError
 from orchestration.location import Location

@@ -17,7 +17,7 @@ from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
 
 if TYPE_CHECKING:
-    from gold.alert_spec import Hours
+    from gold.alerts.spec import Hours
     from orchestration.conf.model import Conf
 
 INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"])
@@ -276,7 +276,7 @@ def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
     """None where it holds always."""
     from zoneinfo import ZoneInfo
 
-    from gold.alert_spec import WEEK, Hours
+    from gold.alerts.spec import WEEK, Hours
 
     if text is None and days is None:
         return None
@@ -294,7 +294,7 @@ def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
 
 
 def _shown(hours: "Hours") -> str:
-    from gold.alert_spec import WEEK
+    from gold.alerts.spec import WEEK
 
     begin, end = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (hours.begin, hours.end))
     return f"{begin}-{end} {','.join(WEEK[day] for day in hours.days)} {hours.zone}"

@@ -6,9 +6,9 @@ from expectations.condition import condition
 from expectations.settings import Step
 from expectations.terms import ConditionError
 from expectations.wording import quoted
-from gold.alert_spec import AlertSettings
-from gold.signals import FAST_FIELDS, fields
-from gold.spec import Group
+from gold.alerts.signals import FAST_FIELDS, fields
+from gold.alerts.spec import AlertSettings
+from gold.windows.spec import Group
 from orchestration.conf.structure import Finding
 
 Path = tuple[Step, ...]

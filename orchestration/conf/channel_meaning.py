@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from gold.alert_spec import AlertSettings
+from gold.alerts.spec import AlertSettings
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.kafka_options import OF_SINK, check_options
 from orchestration.conf.structure import Finding

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from expectations.wording import quoted
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.diagnostic import Diagnostic
 from orchestration.conf.membership import Membership
 from orchestration.conf.model import Device

@@ -7,9 +7,9 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from expectations.settings import Identifier, Named, Setting, Trimmed
-from gold.alert_spec import AlertSettings
-from gold.flow_spec import FlowSpec
-from gold.spec import Group
+from gold.alerts.spec import AlertSettings
+from gold.flows.spec import FlowSpec
+from gold.windows.spec import Group
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import Device, RulesFile

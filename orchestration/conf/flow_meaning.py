@@ -6,7 +6,7 @@ from expectations.condition import condition
 from expectations.settings import Step
 from expectations.terms import ConditionError
 from expectations.wording import quoted
-from gold.flow_spec import FlowSpec
+from gold.flows.spec import FlowSpec
 from gold.schema import FLOW_KINDS, KINDS
 from orchestration.conf.names import Declared
 from orchestration.conf.structure import Finding

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from expectations.wording import hint, quoted
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
 from orchestration.conf.membership import Membership
 from orchestration.conf.names import Declared
 from orchestration.conf.plant_settings import Device

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 
 from expectations.rule import Rule
-from gold.alert_spec import Alert, NoticePolicy
-from gold.flow_spec import FlowSpec
-from gold.spec import Group, Late
+from gold.alerts.spec import Alert, NoticePolicy
+from gold.flows.spec import FlowSpec
+from gold.windows.spec import Group, Late
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.pipeline_settings import (
     Engine,

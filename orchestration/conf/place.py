@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gold.flow_kinds import TABLE_OF_FLOW
+from gold.flows import TABLE_OF_FLOW
 from orchestration.location import Location
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def write_starter(folder: Path, source: str | None = None, example: str | None =
 
 
 def examples() -> dict[str, tuple[str, str]]:
-    """Examples by name: the file of a conf that each belongs to, and its text; gold/FLOWS.md and gold/ALERTS.md explain them."""
+    """Examples by name: the file of a conf that each belongs to, and its text; the pages of gold/flows and gold/alerts explain them."""
     files = resources.files("orchestration.conf").joinpath("examples").iterdir()
     texts = {file.name.removesuffix(".yml"): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
     return {name: (next(section for section in OPTIONAL if f"\n{section}:\n" in text), text) for name, text in texts.items()}

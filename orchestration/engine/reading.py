@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import ticks
-from gold.spec import Group
+from gold.windows.aggregates import ticks
+from gold.windows.spec import Group
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.checkpoints import last_batch

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold import revisions
 from gold.schema import WINDOW_KEY
-from gold.spec import Group
-from gold.vectors import in_blocks
+from gold.windows import revisions
+from gold.windows.spec import Group
+from gold.windows.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import OF_ENTITY, Limits, Piece, Windows, in_pieces, measured, read, with_values

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gold.notices import Around, Change, notices
+from gold.alerts.notices import Around, Change, notices
 from orchestration import crash
 from orchestration.alerts.changes import COLUMNS, pinned_alerts
 from orchestration.alerts.notifications import (

@@ -7,9 +7,9 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from gold.alert_spec import NoticePolicy
-from gold.alerts import FIRING, NORMAL
-from gold.notices import Change, Standing
+from gold.alerts.notices import Change, Standing
+from gold.alerts.spec import NoticePolicy
+from gold.alerts.states import FIRING, NORMAL
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.gate_state import GateState, failing_gates

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from gold.aggregates import of_groups
-from gold.amendments import OF_WINDOW, behind, closed_in_time, late_again, recomputed
-from gold.spec import Group, Late
-from gold.vectors import SCHEMA, in_blocks
+from gold.windows.aggregates import of_groups
+from gold.windows.amendments import OF_WINDOW, behind, closed_in_time, late_again, recomputed
+from gold.windows.spec import Group, Late
+from gold.windows.vectors import SCHEMA, in_blocks
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.session import from_arrow
@@ -33,8 +33,7 @@ from orchestration.storage.silver_settings import silver_config
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.tables import MAX_ARROW_ROWS, Table
 from silver.account import IDENTITY
-from silver.readings import accepted
-from silver.replay import DUPLICATE, LATE, RECORDED, replayed
+from silver.readings import DUPLICATE, LATE, RECORDED, accepted, replayed
 from silver.schema import KEYS
 from silver.spec import Metric
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from expectations.condition import expression
 from expectations.rule import Kind
 from expectations.suite import Suite
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.location import Location
 from orchestration.storage.delta import added, files_of, is_table, log_of, open_table
 from orchestration.storage.duckdb_view import select_from_table

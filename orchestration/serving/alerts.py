@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pyarrow as pa
 
-from gold.alert_spec import Alert
-from gold.alerts import FIRING, judge
-from gold.signals import OF_BATCHES, ROWS, samples
-from gold.slices import THE_BEGINNING
+from gold.alerts.signals import OF_BATCHES, ROWS, samples
+from gold.alerts.spec import Alert
+from gold.alerts.states import FIRING, judge
+from gold.flows.slices import THE_BEGINNING
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gold.values import kept_in_state
+from gold.windows.aggregates import kept_in_state
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage import changed_settings

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gold.slices import THE_BEGINNING
+from gold.flows.slices import THE_BEGINNING
 from orchestration.storage.bindings import REPAIR, start_of
 from orchestration.storage.checkpoints import last_batch, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import max_in_log, table_id, written_by

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from gold.schema import FLOW_KINDS
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress

@@ -9,7 +9,7 @@ from math import isinf
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.audit import quarantine
 from orchestration.audit.reconciliation.account import Rows
 from orchestration.audit.reconciliation.gold_account import open_windows

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from orchestration.serving.sql.answer import Limits, Question

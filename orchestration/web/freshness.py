@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage.delta import is_table, literal, path_of

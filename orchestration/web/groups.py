@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from gold.spec import Group
-from gold.vectors import features_of
+from gold.windows.spec import Group
+from gold.windows.vectors import features_of
 from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import NOTES, Note
 from orchestration.web.freshness import Freshness, freshness, has_gold

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from rich.console import Console
 
-from gold.flow_spec import Kind, Pairs, Sessions, StateMachine, Transition
-from gold.flows import nothing_carried, readings_of, step
+from gold.flows.slices import THE_BEGINNING, Slice, instants
+from gold.flows.spec import Kind, Pairs, Sessions, StateMachine, Transition
+from gold.flows.steps import nothing_carried, readings_of, step
 from gold.instants import SECOND
-from gold.slices import THE_BEGINNING, Slice, instants
 from orchestration.conf.pipeline_settings import Engine
 from orchestration.engine.jars import fetched
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE, spark_session

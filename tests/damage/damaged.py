@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gold.flow_spec import FlowSpec, Sessions
+from gold.flows.spec import FlowSpec, Sessions
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine import queries, writing

@@ -1,14 +1,15 @@
 """Aggregates in a batch job: which windows a reading is in, and how the readings of one become a value."""
 
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.aggregates import aggregates
-from gold.spec import Group
+from gold.windows.aggregates import aggregates
+from gold.windows.spec import Group
 from silver.aggregation import Aggregation
 from silver.spec import Metric, Wrapping
 from tests.rows import at, measured, rows_of
@@ -71,10 +72,10 @@ def test_the_standard_deviation_of_one_reading_is_null(spark: SparkSession) -> N
     assert (row.value, row["count"]) == (None, 1)
 
 
-def one_value(spark: SparkSession, metric: Metric, *values: float) -> Any:
-    """Of a window with these readings, ten seconds apart."""
-    (row,) = windows(spark, [("oven", metric.name, value, at(f"12:00:{n}0")) for n, value in enumerate(values)], [metric])
-    return row.value
+def values(spark: SparkSession, metric: Metric, *cases: Sequence[float]) -> list[float | None]:
+    """Of a window for each of these lists of readings, which are ten seconds apart: each list is of a device of its own."""
+    rows = [(f"{at_case:02}", metric.name, value, at(f"12:00:{n}0")) for at_case, case in enumerate(cases) for n, value in enumerate(case)]
+    return [row.value for row in windows(spark, rows, [metric])]
 
 
 def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_and_the_last_to_the_end_of_the_window(spark: SparkSession) -> None:
@@ -83,27 +84,32 @@ def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_and_the_last
     assert [row.value for row in found] == [(20 * 10.0 + 10 * 40.0) / 30, 7.0]
 
 
-def test_a_counter_rises_across_a_glitch_to_zero_a_wrap_and_a_reset(spark: SparkSession) -> None:
-    plain, wrapping = (Metric("c", Aggregation.COUNTER_INCREASE, 60, counter=wrap) for wrap in (None, Wrapping(1000.0)))
-    assert one_value(spark, plain, 100.0, 0.0, 103.0) == 3.0  # the 0 is a glitch
-    assert one_value(spark, plain, 100.0, 0.0, 4.0) == 4.0  # the counter was reset
-    assert one_value(spark, plain, 100.0, 0.0, 0.0, 103.0) == 103.0  # two zeros are a reset
-    assert one_value(spark, plain, 990.0, 5.0) == 5.0
-    assert one_value(spark, wrapping, 990.0, 5.0) == 15.0
-    assert one_value(spark, wrapping, 990.0, 0.0, 995.0, 3.0) == 5.0 + 8.0  # a glitch, then a wrap
-    assert one_value(spark, wrapping, 400.0, 5.0) == 5.0  # not from the upper half: a reset
-    assert one_value(spark, wrapping, 990.0, 600.0) == 600.0  # not to the lower half
-    assert one_value(spark, wrapping, 1001.0, 5.0) == 5.0  # above the width
-    assert one_value(spark, plain, 5.0) == 0.0
+def test_a_counter_rises_across_a_glitch_to_zero_and_a_reset(spark: SparkSession) -> None:
+    expected = {
+        (100.0, 0.0, 103.0): 3.0,  # the 0 is a glitch
+        (100.0, 0.0, 4.0): 4.0,  # the counter was reset
+        (100.0, 0.0, 0.0, 103.0): 103.0,  # two zeros are a reset
+        (990.0, 5.0): 5.0,
+        (5.0,): 0.0,
+    }
+    assert values(spark, Metric("c", Aggregation.COUNTER_INCREASE, 60), *expected) == [*expected.values()]
+
+
+def test_a_counter_wraps_from_its_upper_half_to_its_lower_half(spark: SparkSession) -> None:
+    expected = {
+        (990.0, 5.0): 15.0,
+        (990.0, 0.0, 995.0, 3.0): 5.0 + 8.0,  # a glitch, then a wrap
+        (400.0, 5.0): 5.0,  # not from the upper half: a reset
+        (990.0, 600.0): 600.0,  # not to the lower half
+        (1001.0, 5.0): 5.0,  # above the width
+    }
+    wrapping = Metric("c", Aggregation.COUNTER_INCREASE, 60, counter=Wrapping(1000.0))
+    assert values(spark, wrapping, *expected) == [*expected.values()]
 
 
 def test_the_mean_of_angles_is_theirs_on_the_circle_and_null_where_they_cancel_out(spark: SparkSession) -> None:
-    angle = Metric("wind", Aggregation.CIRCULAR_MEAN, 60)
-    assert one_value(spark, angle, 350.0, 10.0) == 0.0
-    assert one_value(spark, angle, 350.0, 20.0) == 5.0
-    assert one_value(spark, angle, -10.0, 710.0) == 350.0
-    assert one_value(spark, angle, 90.0, 270.0) is None
-    assert one_value(spark, angle, 0.0, 120.0, 240.0) is None
+    cases = [(350.0, 10.0), (350.0, 20.0), (-10.0, 710.0), (90.0, 270.0), (0.0, 120.0, 240.0)]
+    assert values(spark, Metric("wind", Aggregation.CIRCULAR_MEAN, 60), *cases) == [0.0, 5.0, 350.0, None, None]
 
 
 def test_every_aggregation_type_is_its_definition_however_readings_are_ordered_and_cut(spark: SparkSession) -> None:

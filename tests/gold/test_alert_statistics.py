@@ -1,4 +1,4 @@
-"""The statistics of gold/ALERTS.md count alarms of two devices as people would."""
+"""The statistics of gold/alerts/README.md count alarms of two devices as people would."""
 
 import re
 from dataclasses import replace
@@ -9,11 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from gold.alert_spec import Escalation
-from gold.alerts import judge
+from gold.alerts.spec import Escalation
+from gold.alerts.states import judge
 from tests.gold.test_alerts import ALERT, START, at, table
 
-PAGE = (Path(__file__).parents[2] / "gold" / "ALERTS.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "gold" / "alerts" / "README.md").read_text(encoding="utf-8")
 PER_DAY, LONGEST, CHATTERING = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 DAY = 86_400
 SAMPLES = [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
-from gold.alerts import State, judge
+from gold.alerts.spec import Alert, Escalation, Flapping, Hours, NoData, Signal
+from gold.alerts.states import State, judge
 from gold.schema import SAMPLES
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

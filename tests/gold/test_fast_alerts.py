@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze.events import ARRIVED, identified
-from gold.alert_spec import Alert, NoData, Signal
-from gold.alerts import judge
-from gold.fast_alerts import FastAlerts, Watched
-from gold.signals import samples
+from gold.alerts.fast import FastAlerts, Watched
+from gold.alerts.signals import samples
+from gold.alerts.spec import Alert, NoData, Signal
+from gold.alerts.states import judge
 from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.flow_spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
-from gold.flows import nothing_carried, readings_of, step
+from gold.flows.slices import THE_BEGINNING, Slice, instants
+from gold.flows.spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
+from gold.flows.steps import nothing_carried, readings_of, step
 from gold.instants import SECOND
-from gold.slices import THE_BEGINNING, Slice, instants
 from tests.declared_flow import flow_of
 
 Reading = tuple[str, str, float, float]

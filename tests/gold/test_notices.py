@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.alert_spec import Hours, NoticePolicy
-from gold.messages import Message, message_id
-from gold.notices import Around, Change, Notice, Standing, notices
-from gold.silences import Silence
+from gold.alerts.notices import Around, Change, Message, Notice, Silence, Standing, message_id, notices
+from gold.alerts.spec import Hours, NoticePolicy
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ZONES = {"oven-1": "hall", "oven-2": "hall", "fridge": "shop", "gateway": "hall"}
@@ -201,7 +199,7 @@ def test_what_was_told_before_is_not_told_again_but_its_end_is() -> None:
     known = {firing.change_id: True, old.change_id: False}
     teller = Teller()
     changes = [old, change("08:30", "normal", "fridge"), firing, other]
-    assert teller.look("12:01", *changes, known=known) == ["firing oven-2"]
+    assert teller.look("12:01", *changes, sent_before=known) == ["firing oven-2"]
     assert teller.look("12:02", change("12:02", "normal")) == ["normal oven-1"]
 
 

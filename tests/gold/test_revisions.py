@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.revisions import changed, latest, next_revision
 from gold.schema import VECTOR_KEY
+from gold.windows.revisions import changed, latest, next_revision
 from tests.rows import at
 
 SCHEMA = pa.schema(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.alert_spec import Alert, Signal
-from gold.alerts import judge
+from gold.alerts.signals import samples
+from gold.alerts.spec import Alert, Signal
+from gold.alerts.states import judge
 from gold.schema import AGGREGATES, SAMPLES, VECTORS
-from gold.signals import samples
 from silver.schema import READINGS
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

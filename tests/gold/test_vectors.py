@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.spec import Group, Vector
-from gold.vectors import features_of, in_blocks, vectors
+from gold.windows.spec import Group, Vector
+from gold.windows.vectors import features_of, in_blocks, vectors
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 from tests.rows import at

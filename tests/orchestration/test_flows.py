@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake

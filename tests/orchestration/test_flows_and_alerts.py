@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.alert_spec import Alert, NoData, Signal
-from gold.flow_spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
-from gold.spec import Vector
+from gold.alerts.spec import Alert, NoData, Signal
+from gold.flows.spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
+from gold.windows.spec import Vector
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
 from orchestration.conf.model import Conf

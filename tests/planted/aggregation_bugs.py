@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import Column, functions
 
-from gold import values
-from gold.spec import Group, Vector
+from gold.windows import aggregates
+from gold.windows.spec import Group, Vector
 from silver.aggregation import Aggregation
 from silver.spec import Metric, Wrapping
 from tests.lakes import event, land, minutes, run
@@ -19,16 +19,16 @@ from tests.planted.day import START, Day
 
 def other_value(kind: Aggregation, make: Callable[[Any], Column]) -> Callable[[pytest.MonkeyPatch], None]:
     """The value of an aggregation type is made otherwise."""
-    return lambda patch: patch.setitem(values.VALUES, kind, make)
+    return lambda patch: patch.setitem(aggregates.VALUES, kind, make)
 
 
 def without_order(patch: pytest.MonkeyPatch) -> None:
     """The newest reading first."""
-    patch.setattr(values, "F", SimpleNamespace(**vars(functions) | {"array_sort": lambda of: functions.sort_array(of, asc=False)}))
+    patch.setattr(aggregates, "F", SimpleNamespace(**vars(functions) | {"array_sort": lambda of: functions.sort_array(of, asc=False)}))
 
 
 def other_increase(old: str, new: str) -> Callable[[pytest.MonkeyPatch], None]:
-    return lambda patch: patch.setattr(values, "INCREASE", values.INCREASE.replace(old, new))
+    return lambda patch: patch.setattr(aggregates, "INCREASE", aggregates.INCREASE.replace(old, new))
 
 
 def every_type(day: Day) -> list[str]:
@@ -61,7 +61,7 @@ def every_type(day: Day) -> list[str]:
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {
     "time weights": (other_value(Aggregation.TIME_WEIGHTED_AVERAGE, lambda _: functions.expr("sum / count")), every_type),
     "order of readings": (without_order, every_type),
-    "glitches of a counter": (lambda patch: patch.setattr(values, "WITHOUT_GLITCHES", "readings"), every_type),
+    "glitches of a counter": (lambda patch: patch.setattr(aggregates, "WITHOUT_GLITCHES", "readings"), every_type),
     "wraps of a counter": (other_increase("between {width} / 2 and {width}", "> {width} * 2"), every_type),
     "resets of a counter": (other_increase("greatest(reading.value, 0D)", "0D"), every_type),
     "probability of a quantile": (other_value(Aggregation.QUANTILE, lambda _: functions.col("max")), every_type),

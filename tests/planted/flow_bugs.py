@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from gold import flows
-from gold.alert_spec import Alert, Signal
-from gold.alerts import Judged, judge
-from gold.flow_spec import Counter, Kind, Pairs, Sessions, StateMachine, Transition
-from gold.signals import samples
-from gold.spec import Group
+from gold.alerts.signals import samples
+from gold.alerts.spec import Alert, Signal
+from gold.alerts.states import Judged, judge
+from gold.flows import steps
+from gold.flows.spec import Counter, Kind, Pairs, Sessions, StateMachine, Transition
+from gold.windows.spec import Group
 from orchestration.jobs.gold import exact_alerts
 from silver.aggregation import Aggregation
 from silver.spec import Metric
@@ -55,8 +55,8 @@ def flows_and_alerts(day: Day) -> list[str]:
 
 def other_flow(kind: type[Kind], **changes: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """A kind of flow is computed as if it were declared otherwise."""
-    way = flows.WAYS[kind]
-    return lambda patch: patch.setitem(flows.WAYS, kind, way._replace(step=lambda of, this: way.step(replace(of, **changes), this)))
+    way = steps.WAYS[kind]
+    return lambda patch: patch.setitem(steps.WAYS, kind, way._replace(step=lambda of, this: way.step(replace(of, **changes), this)))
 
 
 def other_alert(**changes: Any) -> Callable[[pytest.MonkeyPatch], None]:

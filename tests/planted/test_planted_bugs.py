@@ -17,8 +17,8 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from expectations.rule import Rule
-from gold import vectors
-from gold.spec import Group
+from gold.windows import vectors
+from gold.windows.spec import Group
 from orchestration.audit.verify import lake_snapshot
 from orchestration.conf.model import Device
 from orchestration.engine import windows

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from gold.alert_spec import Alert, Hours
+from gold.alerts.spec import Alert, Hours
 from orchestration.utc import from_micros
 
 SECOND = 1_000_000

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import duckdb
 
-from gold.spec import Group, Late
+from gold.windows.spec import Group, Late
+from orchestration.audit.verify.alerts import alert_outcomes
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
-from orchestration.audit.verify.evaluation import CHUNK_ROWS, evaluate_into
+from orchestration.audit.verify.flows import flow_outcome
 from orchestration.audit.verify.gold_windows import EVER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
-from orchestration.audit.verify.plant_alerts import alert_outcomes
-from orchestration.audit.verify.plant_flows import flow_outcome
 from orchestration.audit.verify.silver_account import prepare, silver_outcomes
-from orchestration.audit.verify.silver_evaluator import Registered
+from orchestration.audit.verify.silver_evaluator import CHUNK_ROWS, Registered, evaluate_into
 from orchestration.audit.verify.store import (
     AGGREGATES,
     DEVICES,
     DUPLICATES,
     LATE_FOR_GROUP,
+    NUMBERS,
     QUARANTINE,
     READINGS,
     REFERENCES,
@@ -36,7 +36,6 @@ from orchestration.audit.verify.store import (
 from orchestration.conf.model import Conf
 
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
-NUMBERS = ("value", "min", "max", "sum", "latest")
 
 Progress = Callable[[str, int, int], None]
 """Takes the name of a step, how far it is, and of how much."""
@@ -67,7 +66,8 @@ def verify(
         began = time.monotonic()
         first_batch = _evaluate(store, Path(folder), snapshot, conf, since, progress)
         progress("silver", 0, 1)
-        _record_silver(store, snapshot)
+        for name, columns in (("readings", READINGS), ("late", READINGS), ("quarantine", QUARANTINE), ("duplicates", DUPLICATES)):
+            record(store, snapshot, f"silver.{name}", name, columns, where=f"bronze_batch <= {snapshot.bronze_batch}")
         prepare(store, first_batch)
         spent = time.monotonic() - began
         account, *of_silver = silver_outcomes(store, first_batch)
@@ -99,11 +99,6 @@ def _evaluate(  # noqa: PLR0917
     evaluated_view(store, "rejected", QUARANTINE, folder / "rejected")
     # Without events to evaluate, all that is recorded is of earlier batches.
     return snapshot.bronze_batch + 1 if counted["first_batch"] is None else int(counted["first_batch"])
-
-
-def _record_silver(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot) -> None:
-    for name, columns in (("readings", READINGS), ("late", READINGS), ("quarantine", QUARANTINE), ("duplicates", DUPLICATES)):
-        record(store, snapshot, f"silver.{name}", name, columns, where=f"bronze_batch <= {snapshot.bronze_batch}")
 
 
 def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Conf, group: Group, since: datetime) -> list[Outcome]:

@@ -51,10 +51,8 @@ class Comparison:
 
 
 def compared(store: duckdb.DuckDBPyConnection, recorded: str, expected: str, comparison: Comparison) -> Outcome:
-    """`recorded` and `expected` are relations with the columns of the comparison.
-
-    Rows of one key are compared in the order of their cells.
-    """
+    """`recorded` and `expected` are relations with the columns of the comparison. Rows of one key are compared in the order of their
+    cells."""
     store.execute(NEAR)
     cells = [*comparison.key, *comparison.columns]
     for side, relation in (("recorded", recorded), ("expected", expected)):

@@ -1,12 +1,12 @@
 """Gold once more: all closed windows of a group, and its vectors, from what counts. Every metric has its own step; instants are UTC."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import duckdb
-import pyarrow as pa
 
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
+from orchestration.audit.verify.store import fill
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 
@@ -29,6 +29,8 @@ OF_TYPE = {
 ANGLE = {"east": "sum(sin(radians(value % 360))) {of}", "north": "sum(cos(radians(value % 360))) {of}"}
 LENGTH = "(sqrt(({east}) ** 2 + ({north}) ** 2) / count(*))"
 IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
+STEPS = "metric VARCHAR, step BIGINT, slide BIGINT, aggregation VARCHAR, quantile DOUBLE, width DOUBLE"
+FEATURES = "place BIGINT, feature VARCHAR, device_id VARCHAR, metric VARCHAR"
 # A remainder that is never negative, also of instants before 1970.
 WHOLE_MULTIPLE = "create or replace macro whole_multiple(a, b) as a - ((a % b) + b) % b"
 PLACED = """
@@ -108,7 +110,8 @@ def windows(  # noqa: PLR0917
     """
     used = [metrics[name] for name in group.metrics]
     store.execute(WHOLE_MULTIPLE)
-    store.register("steps", _steps(used))
+    steps = ((m.name, m.step_seconds, m.slide_seconds or m.step_seconds, m.aggregation.value, m.quantile, m.wraps_at) for m in used)
+    fill(store, "steps", STEPS, steps)
     store.execute(PLACED, {"name": group.name, "since": _utc(since), "without_late": set_aside is not None})
     placed = "placed" if set_aside is None else f"(from placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end))"
     if any(metric.aggregation in IN_ORDER for metric in used):
@@ -131,38 +134,23 @@ def _by_type(used: list[Metric]) -> dict[str, str]:
 
 
 def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> None:
-    """Makes the table `vectors` of the group from its `windows`; `sizes` belong to the values of `vector`.
-
-    A vector is due where a window of some feature ends. A feature is the newest value that ended by then, if it is not too old.
-    """
-    features = _features(group, vector)
-    store.register("features", features)
+    """Makes the table `vectors` of the group from its `windows`; `sizes` belong to the values of `vector`. A vector is due where a window
+    of some feature ends. A feature is the newest value that ended by then, if it is not too old."""
+    features = list(_features(group, vector))
+    fill(store, "features", FEATURES, features)
     store.execute(CELLS, {"entity": None if vector.entity == "device" else group.name})
-    base = min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features["metric"].to_pylist())
+    base = min(metrics[name].slide_seconds or metrics[name].step_seconds for *_, name in features)
     store.execute(VECTORS, {"max_fill": vector.max_fill_seconds, "base": base})
 
 
-def _steps(used: list[Metric]) -> pa.Table:
-    rows = [
-        {"metric": m.name, "step": m.step_seconds, "slide": m.slide_seconds or m.step_seconds, "aggregation": m.aggregation.value}
-        | {"quantile": m.quantile, "width": m.wraps_at}
-        for m in used
-    ]
-    types = {"metric": pa.string(), "step": pa.int64(), "slide": pa.int64(), "aggregation": pa.string()}
-    return pa.Table.from_pylist(rows, pa.schema([*types.items(), ("quantile", pa.float64()), ("width", pa.float64())]))
-
-
-def _features(group: Group, vector: Vector) -> pa.Table:
-    """Grain: one feature. Names of devices and of metrics may hold dots: the longest metric that ends the feature is its metric."""
-    rows = []
+def _features(group: Group, vector: Vector) -> Iterator[tuple[int, str, str | None, str]]:
+    """Yield FEATURES. Names of devices and of metrics may hold dots: the longest metric that ends the feature is its metric."""
     for index, feature in enumerate(vector.features):
         if vector.entity == "device":
-            rows.append({"place": index, "feature": feature, "device_id": None, "metric": feature})
+            yield index, feature, None, feature
         else:
             metric = max((name for name in group.metrics if feature.endswith(f".{name}")), key=len)
-            rows.append({"place": index, "feature": feature, "device_id": feature.removesuffix(f".{metric}"), "metric": metric})
-    schema = pa.schema([("place", pa.int64()), ("feature", pa.string()), ("device_id", pa.string()), ("metric", pa.string())])
-    return pa.Table.from_pylist(rows, schema)
+            yield index, feature, feature.removesuffix(f".{metric}"), metric
 
 
 def _utc(instant: datetime) -> datetime:

@@ -170,10 +170,8 @@ def _offset(match: re.Match[str]) -> int | None:
 
 
 def _offsets_at(fields: Fields, zone: ZoneInfo) -> tuple[int, int]:
-    """Seconds ahead of UTC of a local time, twice the same where it is there once.
-
-    In the hour that a change to winter time repeats, of the earlier and of the later; in the hour that is skipped, of before and of after.
-    """
+    """Seconds ahead of UTC of a local time, twice the same where it is there once. In the hour that a change to winter time repeats, of the
+    earlier and of the later; in the hour that is skipped, of before and of after."""
     year = fields.year if 1 <= fields.year <= 9999 else fields.year % 400 + (400 if fields.year < 1 else 9200)
     local = datetime(year, fields.month, fields.day, fields.hour, fields.minute, fields.second, tzinfo=zone)
     before, after = local.utcoffset(), local.replace(fold=1).utcoffset()

@@ -30,9 +30,7 @@ class _Until:
 @dataclass(frozen=True)
 class _Slice:
     """The fields of `slice.json` that are needed here: how far a flow or alert has come, and since when it is declared as it is now.
-
-    Microseconds since 1970.
-    """
+    Microseconds since 1970."""
 
     after: _Until
     began: int

@@ -3,6 +3,7 @@
 At least one row an event: one that cannot be read has a row without what could not be read.
 """
 
+import codecs
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,8 +24,8 @@ from orchestration.audit.verify.numerals import number, number_or_switch
 from orchestration.audit.verify.records import Record, binary_reader, path_of, reader
 from silver.spec import Origin, PayloadFormat, Time
 
-# Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
-SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+AS_JAVA = "tidemark.as_java"
+"""How bytes that are not in their encoding become letters."""
 NOTHING: Record = {}
 NO_VALUE = object()
 """A word that says that nothing was measured."""
@@ -50,10 +51,8 @@ MEASUREMENTS = pa.schema(
 
 
 def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> pa.Table:
-    """Grain: one measurement of one event, in any order. `events` are of this shape, with the columns of bronze.events.
-
-    Schema: MEASUREMENTS.
-    """
+    """Grain: one measurement of one event, in any order. `events` are of this shape, with the columns of bronze.events. Schema:
+    MEASUREMENTS."""
     payloads, is_utf8 = _decoded(events["payload"], shape)
     is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
     records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
@@ -83,23 +82,35 @@ def _decoded(payloads: pa.ChunkedArray, shape: PayloadFormat) -> tuple[pa.Chunke
     with suppress(pa.ArrowInvalid):
         if shape.is_binary or shape.encoding == "utf-8":
             return payloads if shape.is_binary else payloads.cast(pa.string()), pa.repeat(True, len(payloads))
-    both = [_text_of(payload, shape.encoding) for payload in payloads.to_pylist()]
-    return pa.array([text for text, _ in both], pa.large_string()), pa.array([is_whole for _, is_whole in both], pa.bool_())
+    content: list[bytes] = payloads.to_pylist()
+    texts = [payload.decode(shape.encoding, AS_JAVA) for payload in content]
+    return pa.array(texts, pa.large_string()), pa.array([_is_whole(payload, shape.encoding) for payload in content], pa.bool_())
 
 
-def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
+def _is_whole(payload: bytes, encoding: str) -> bool:
     try:
-        return payload.decode(encoding), True
+        payload.decode(encoding)
     except UnicodeDecodeError:
-        return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == "utf-8" else payload).decode(encoding, "replace"), False
+        return False
+    return True
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
+    assert isinstance(error, UnicodeDecodeError)
+    letters = error.object[error.start : error.start + 3]
+    is_half_pair = error.encoding == "utf-8" and len(letters) == 3 and letters[0] == 0xED and letters[1] >= 0xA0
+    is_half_pair = is_half_pair and all(letter & 0xC0 == 0x80 for letter in letters[1:])
+    return "\ufffd", error.start + 3 if is_half_pair else error.end
+
+
+codecs.register_error(AS_JAVA, _replaced)
 
 
 @dataclass(frozen=True)
 class _Rows:
     """One an event, or one an element where a shape reads a list: `events` and `elements` are the records of each row, `positions` theirs.
-
-    `element_at`: its place in the list. `count`: how many elements the list has, null where there is none; 1 where none is declared.
-    """
+    `element_at`: its place in the list. `count`: how many elements the list has, null where there is none; 1 where none is declared."""
 
     shape: PayloadFormat
     event_at: pa.Array

@@ -13,7 +13,6 @@ NOT_FINITE = {
 }
 BLANKS = "".join(map(chr, range(0x21)))
 SWITCH = {"true": 1.0, "false": 0.0}
-PLAIN_FROM, PLAIN_BELOW = 1e-3, 1e7
 
 
 def number(text: str) -> float | None:
@@ -41,12 +40,8 @@ def rounded(amount: float) -> int | None:
 
 
 def as_java_writes(value: float) -> str:
-    """The text of a JSON number with a fraction or an exponent where a name is expected: 1.50 is `1.5`, 1e7 is `1.0E7`."""
-    if not math.isfinite(value):
-        return '"Infinity"' if value > 0 else '"-Infinity"'
-    if value == 0 or PLAIN_FROM <= abs(value) < PLAIN_BELOW:
-        text = format(Decimal(repr(value)), "f")
-        return text if "." in text else f"{text}.0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{int(exponent) + len(digits) - 1}"
+    """The text of a finite JSON number with a fraction or an exponent where a name is expected: 1.50 is `1.5`, 1e7 is `1.0E7`."""
+    is_plain = value == 0 or 1e-3 <= abs(value) < 1e7
+    digits, _, exponent = format(Decimal(repr(value)), "f" if is_plain else "e").partition("e")
+    whole, _, fraction = digits.partition(".")
+    return f"{whole}.{fraction.rstrip('0') or '0'}" + (f"E{int(exponent)}" if exponent else "")

@@ -36,27 +36,27 @@ class Message:
 
 @cache
 def files_of(text: str) -> tuple[DescriptorPool, FileDescriptorProto]:
-    """Of a FileDescriptorSet in base64: all files, and the last."""
+    """Return all files of a FileDescriptorSet in base64, and the last."""
     pool, files = DescriptorPool(), FileDescriptorSet.FromString(b64decode(text)).file
     for file in files:
         pool.Add(file)
     return pool, files[-1]
 
 
-def message_at(texts: Sequence[str], places: Sequence[int]) -> str:
-    """The full name of the message at a place of the last file; IndexError where none is."""
+def message_at(texts: Sequence[str], indexes: Sequence[int]) -> str:
+    """The full name of the message at these indexes of the last file, from the outermost in; IndexError where none is."""
     _, file = files_of(texts[0])
     names, declared = [file.package] if file.package else [], file.message_type
-    for place in places:
-        if place < 0:
+    for index in indexes:
+        if index < 0:
             raise IndexError
-        names.append(declared[place].name)
-        declared = declared[place].nested_type
+        names.append(declared[index].name)
+        declared = declared[index].nested_type
     return ".".join(names)
 
 
 def protobuf_reader(texts: Sequence[str], message: str, names: Collection[str]) -> Callable[[bytes], dict[str, Any]]:
-    """What reads these members of payloads of a message; raises one of BROKEN."""
+    """Return a function that reads these members of payloads of a message; it raises one of BROKEN."""
     return reader_of(files_of(texts[0])[0].FindMessageTypeByName(message), names)
 
 
@@ -114,8 +114,8 @@ def _take_message(message: Message, field: FieldDescriptor, content: bytes, dept
     _merge(inner, content, 0, depth + 1)
     if is_map and not inner.has_unknown:  # google's parser takes an entry with anything unknown in it for unknown
         key, value = (field.message_type.fields_by_number[number] for number in (1, 2))
-        found = inner.values.get(2, Message(value.message_type) if value.message_type else _default(value))
-        message.values.setdefault(field.number, {})[inner.values.get(1, _default(key))] = found
+        entry = inner.values.get(2, Message(value.message_type) if value.message_type else _default(value))
+        message.values.setdefault(field.number, {})[inner.values.get(1, _default(key))] = entry
 
 
 def _begin(message: Message, field: FieldDescriptor) -> Message:

@@ -43,10 +43,8 @@ class Level:
                 yield from (name, *level.inner)
 
     def record_of(self, members: dict[str, Any]) -> Record:
-        """Return the record of an object that json_payload has parsed. If a name is repeated, its last value counts.
-
-        Raise UnreadableError if a declared list is no list, or if the object around it is no object.
-        """
+        """Return the record of an object that json_payload has parsed. If a name is repeated, its last value counts. Raise UnreadableError
+        if a declared list is no list, or if the object around it is no object."""
         return {
             name: [value if level is None else level.fitted(value) for value in values_of(members, name)][-1]
             for name, level in self.members.items()

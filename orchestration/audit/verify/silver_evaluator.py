@@ -1,23 +1,45 @@
-"""Silver once more: bronze events to accepted and rejected measurements, by pyarrow, Python and DuckDB alone."""
+"""Silver once more: bronze events to accepted and rejected measurements, by pyarrow, Python and DuckDB alone.
 
-from collections.abc import Sequence
+`evaluate_into` runs a SilverEvaluator on chunks of events, so that memory is bounded; in several processes where there are many events.
+"""
+
+import gc
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
-from orchestration.audit.verify.rules import broken_rules
-from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, plain
+from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, fill, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.payload_formats import payload_formats
-from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Unknown
+from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Policy, Unknown
 
 READING_COLUMNS, QUARANTINE_COLUMNS = column_names(READINGS), column_names(QUARANTINE)
+CATALOGUE = "metric VARCHAR, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER, minimum DOUBLE, maximum DOUBLE"
+CONVERSIONS = "metric VARCHAR, unit VARCHAR, multiply DOUBLE, add DOUBLE"
 OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
 OF_REJECTED_EVENT = ("payload", "header", "position", "received_at")
+CHUNK_ROWS = 50_000
+WORTH_PROCESSES = 2 * CHUNK_ROWS
+"""With fewer events one process is faster, as starting another takes longer than it saves."""
+MOST_PROCESSES = 4
+WAITING_PER_PROCESS = 2
+KINDS = ("accepted", "rejected")
+
+ReportDone = Callable[[int], None]
+_evaluator: list["SilverEvaluator"] = []
+"""The evaluator of this worker process; empty in the process that started it."""
 
 
 class Registered(NamedTuple):
@@ -46,12 +68,14 @@ class SilverEvaluator:
     def of(cls, conf: Conf, registry: Registered) -> "SilverEvaluator":
         """ConfError names a rule that DuckDB cannot evaluate."""
         connection = duckdb.connect(config={"threads": 1})
-        connection.register("catalogue", _catalogue(conf))
-        connection.register("conversions", _conversions(conf))
+        metrics = conf.metrics.values()
+        catalogue = ((m.name, m.unit, m.aggregation.value, m.step_seconds, m.minimum, m.maximum) for m in metrics)
+        conversions = ((m.name, unit, to.multiply, to.add) for m in metrics for unit, to in m.conversions.items())
+        fill(connection, "known_metrics", CATALOGUE, catalogue)
+        fill(connection, "known_conversions", CONVERSIONS, conversions)
         connection.register("devices", plain(registry.devices))
         connection.register("references_", plain(registry.references))
-        tables = {"known_metrics": "catalogue", "known_conversions": "conversions", "versions": f"({VERSIONS})", "referred": "references_"}
-        for name, sql in tables.items():
+        for name, sql in {"versions": f"({VERSIONS})", "referred": "references_"}.items():
             connection.execute(f"create table {name} as from {sql}")
         return cls(conf, connection, _sql(conf, [*pc.unique(registry.references["key_of"]).to_pylist()]))
 
@@ -119,27 +143,84 @@ def _sql(conf: Conf, key_of: Sequence[str]) -> str:
     """`key_of`: of what references say something."""
     is_assigned = "is_device_known" + ("" if conf.policy.unknown_metric is Unknown.QUARANTINE else " and is_metric_known")
     enriched = ENRICHED.format(is_assigned=is_assigned, unassigned=UNASSIGNED_GROUP, measured=MEASURED)
-    sql = f"select {', '.join(READING_COLUMNS)}, event_at, {broken_rules(conf)} as broken_rules from ({enriched})"
+    sql = f"select {', '.join(READING_COLUMNS)}, event_at, {_broken_rules(conf)} as broken_rules from ({enriched})"
     for name in sorted(key_of):
         sql = SAID.format(evaluated=sql, key_of=name)
     return sql
 
 
-def _catalogue(conf: Conf) -> pa.Table:
-    types = [("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())]
-    schema = pa.schema([*types, ("minimum", pa.float64()), ("maximum", pa.float64())])
-    rows = [
-        (metric.name, metric.unit, metric.aggregation.value, metric.step_seconds, metric.minimum, metric.maximum)
-        for metric in conf.metrics.values()
-    ]
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+def _broken_rules(conf: Conf) -> str:
+    conditions = _built_in(conf.policy) | {rule.name: f"not is_measured or {evaluated(rule.holds, READINGS)}" for rule in conf.rules}
+    named = (f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in conditions.items())
+    return f"list_filter([{', '.join(named)}], lambda name: name is not null)"
 
 
-def _conversions(conf: Conf) -> pa.Table:
-    schema = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("multiply", pa.float64()), ("add", pa.float64())])
-    rows = [
-        {"metric": metric.name, "unit": unit, "multiply": conversion.multiply, "add": conversion.add}
-        for metric in conf.metrics.values()
-        for unit, conversion in metric.conversions.items()
-    ]
-    return pa.Table.from_pylist(rows, schema)
+def _built_in(policy: Policy) -> dict[str, str]:
+    """Each holds for a row whose payload it cannot ask, so that a row names causes and not their consequences."""
+    of_measured = {
+        "device_is_present": "device_id is not null",
+        "metric_is_present": "metric is not null",
+        "event_time_is_valid": "event_time is not null",
+        "local_time_is_unique": "is_local_time_unique",
+        "event_time_is_not_too_old": f"event_time is null or event_time + to_seconds({policy.max_age_seconds}) >= ingested_at",
+        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({policy.max_future_seconds})",
+        "value_is_a_number": "metric is null or not is_unit_known or coalesce(isfinite(value), false)",
+        "value_is_in_range": "value is null or isnan(value) or (coalesce(value >= minimum, true) and coalesce(value <= maximum, true))",
+        "unit_is_known": "is_unit_known",
+        "device_is_known": "device_id is null or is_device_known",
+        "metric_is_known": "metric is null or is_metric_known",
+    }
+    unasked = {
+        "device_is_known": policy.unknown_device is Unknown.UNASSIGNED,
+        "metric_is_known": policy.unknown_metric is Unknown.UNASSIGNED,
+    }
+    return {
+        "payload_is_small_enough": "is_small",
+        "payload_is_utf8": "is_utf8",
+        "payload_is_readable": "is_readable or not is_small",
+        "something_is_measured": "is_measured or not (is_readable and is_utf8)",
+        **{name: f"not is_measured or ({holds})" for name, holds in of_measured.items() if not unasked.get(name)},
+    }
+
+
+def _begin(conf: Conf, registry: Registered) -> None:
+    gc.disable()  # nothing here is cyclic, and looking for cycles among millions of rows is a fifth of the time
+    _evaluator[:] = [SilverEvaluator.of(conf, registry)]
+
+
+def _work(chunk: pa.Table, folder: Path, number: int) -> int:
+    return write(_evaluator[0], chunk, folder, number)
+
+
+def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: Registered, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
+    """Write Parquet files into `folder`/accepted and `folder`/rejected; `report` is called with the number of events done so far."""
+    for kind in KINDS:
+        (folder / kind).mkdir()
+    processes = min(MOST_PROCESSES, os.cpu_count() or 1)
+    done = 0
+    if events < WORTH_PROCESSES or processes == 1:
+        evaluator = SilverEvaluator.of(conf, registry)
+        for number, chunk in enumerate(chunks):
+            done += write(evaluator, chunk, folder, number)
+            report(done)
+        return
+    # Not forked: threads of DuckDB and of the Delta reader would be missing in the copy.
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, spawned, _begin, (conf, registry)) as pool:
+        waiting: deque[Future[int]] = deque()
+        for number, chunk in enumerate(chunks):
+            waiting.append(pool.submit(_work, chunk, folder, number))
+            if len(waiting) >= WAITING_PER_PROCESS * processes:
+                done += waiting.popleft().result()
+                report(done)
+        for future in waiting:
+            done += future.result()
+            report(done)
+
+
+def write(evaluator: SilverEvaluator, chunk: pa.Table, folder: Path, number: int) -> int:
+    """Evaluate one chunk and write its rows; return how many events it had."""
+    for kind, rows in zip(KINDS, evaluator.evaluate(chunk), strict=True):
+        if rows.num_rows:
+            pq.write_table(rows, folder / kind / f"{number:06d}.parquet")
+    return int(chunk.num_rows)

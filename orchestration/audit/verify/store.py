@@ -4,8 +4,9 @@ Delta tables come at one version, as Arrow, without Spark: deletion vectors are 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -17,7 +18,8 @@ from orchestration.storage.delta import ask, open_table
 MEMORY = "2GB"
 IDENTITY = ("bronze_batch", "bronze_row", "part")
 KEY = ("device_id", "metric", "event_time")
-LINEAGE = "source VARCHAR, ingested_at TIMESTAMP, bronze_batch BIGINT, bronze_row BIGINT, part INTEGER, parts INTEGER"
+PART_OF_EVENT = "bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
+LINEAGE = f"source VARCHAR, ingested_at TIMESTAMP, {PART_OF_EVENT}, parts INTEGER"
 DEVICES = "device_id VARCHAR, zone VARCHAR, groups VARCHAR[], is_known BOOLEAN, registered_at TIMESTAMP"
 REFERENCES = "key_of VARCHAR, key VARCHAR, attributes MAP(VARCHAR, VARCHAR), registered_at TIMESTAMP"
 READINGS = f"""
@@ -38,7 +40,9 @@ AGGREGATES = f"""
   revision INTEGER
 """
 VECTORS = f"entity VARCHAR, {WINDOW}, vector DOUBLE[], missing VARCHAR[], filled VARCHAR[], revision INTEGER"
-LATE_FOR_GROUP = "window_end TIMESTAMP, bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
+LATE_FOR_GROUP = f"window_end TIMESTAMP, {PART_OF_EVENT}"
+NUMBERS = ("value", "min", "max", "sum", "latest")
+"""The columns of AGGREGATES that are numbers of readings."""
 
 INSTANT = pa.timestamp("us")
 """In UTC. Without a zone, because DuckDB compares instants with one only with an extension that it would have to download."""
@@ -61,6 +65,15 @@ def record(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, table: str,
         store.unregister("arriving")
 
 
+def fill(store: duckdb.DuckDBPyConnection, name: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Makes a table of rows that Python has, each with its values in the order of `columns`."""
+    store.execute(f"create or replace temp table {name} ({columns})")
+    schema = store.table(name).to_arrow_table().schema
+    store.register("arriving", pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema))
+    store.execute(f"insert into {name} from arriving")
+    store.unregister("arriving")
+
+
 def evaluated_view(store: duckdb.DuckDBPyConnection, name: str, columns: str, files: Path) -> None:
     """Parquet files as `name`, also where there are none."""
     if any(files.iterdir()):
@@ -76,6 +89,11 @@ def column_names(columns: str) -> list[str]:
 
 def listed(names: Sequence[str], prefix: str = "") -> str:
     return ", ".join(f"{prefix}{name}" for name in names)
+
+
+def quoted(name: str) -> str:
+    """Write a name as SQL does, whatever letters it has."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def batches(path: Location, version: int, columns: Sequence[str], where: str = "true") -> pa.RecordBatchReader:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gold.messages import DIGEST, Message, message_id
+from gold.alerts.notices import DIGEST, Message, message_id
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain
 

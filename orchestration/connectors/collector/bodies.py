@@ -11,7 +11,8 @@ import pyarrow as pa
 from backports import zstd
 
 from silver.csv_rows import csv_rows
-from silver.json_text import UnreadableError, read_object
+from silver.json_rows import read_object
+from silver.records import UnreadableError
 from silver.spec import PayloadFormat
 
 ONE_MESSAGE = ("application/octet-stream", "application/x-protobuf", "application/protobuf", "avro/binary", "application/avro")

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from gold.messages import Message
+from gold.alerts.notices import Message
 from orchestration.connectors.channels.channel import Channel, RefusedError
 from orchestration.errors import without_secrets
 

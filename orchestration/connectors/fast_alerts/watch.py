@@ -20,10 +20,9 @@ import msgspec
 import pyarrow as pa
 
 from bronze.events import identified
-from gold.alerts import FIRING, NORMAL
-from gold.fast_alerts import FastAlerts, Watched
-from gold.messages import Message, message_id
-from gold.silences import covers
+from gold.alerts.fast import FastAlerts, Watched
+from gold.alerts.notices import Message, covers, message_id
+from gold.alerts.states import FIRING, NORMAL
 from orchestration.alerts.notifications import leave_sent
 from orchestration.alerts.records import silences
 from orchestration.conf.model import Conf, Source

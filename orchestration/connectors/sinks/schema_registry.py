@@ -8,7 +8,7 @@ from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.http_client import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
-from silver.registry_frames import frame_of
+from silver.binary_rows import registry_frame
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS = 10.0
@@ -22,7 +22,7 @@ def registered(settings: RegistrySettings, subject: str, schema: str) -> bytes:
     url = f"{resolved(settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
-        return frame_of(int(json.loads(answer)["id"]))
+        return registry_frame(int(json.loads(answer)["id"]))
     except PostError as error:
         raise TidemarkError(f"the schema registry {error} for subject {subject}.") from None
     except (ValueError, KeyError, TypeError):

@@ -17,7 +17,7 @@ from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice
 from orchestration.storage.payload_formats import payload_formats, remember_schemas
-from silver.registry_frames import LENGTH, schema_of
+from silver.binary_rows import FRAME_LENGTH, schema_in_frame
 from silver.spec import PayloadFormat, Registry
 
 MAX_ASKED = 100
@@ -46,9 +46,9 @@ class Schemas:
         return self._known | {number: self._texts(number) for number in self._unknown(payloads)}
 
     def _unknown(self, payloads: pa.ChunkedArray) -> list[str]:
-        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, LENGTH)))
+        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, FRAME_LENGTH)))
         by_count = frames.take(pc.sort_indices(frames.field("counts"), sort_keys=[("", "descending")])).field("values").to_pylist()
-        ids = (str(schema) for frame in by_count if (schema := schema_of(frame)) is not None)
+        ids = (str(schema) for frame in by_count if (schema := schema_in_frame(frame)) is not None)
         return [number for number in ids if number not in self._known][:MAX_ASKED]
 
     def ask_again(self) -> None:

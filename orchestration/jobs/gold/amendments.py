@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.amendments import OF_WINDOW, behind, recomputed
-from gold.revisions import changed, latest, next_revision
 from gold.schema import VECTOR_KEY, WINDOW_KEY
-from gold.spec import Group, Late
-from gold.vectors import in_blocks
+from gold.windows.amendments import OF_WINDOW, behind, recomputed
+from gold.windows.revisions import changed, latest, next_revision
+from gold.windows.spec import Group, Late
+from gold.windows.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import Limits, Piece, Windows, in_pieces, measured, read, with_values

@@ -10,11 +10,11 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from gold.alert_spec import Alert
-from gold.alerts import State, ended, judge
+from gold.alerts.signals import OF_ACCOUNT, OF_BATCHES, samples
+from gold.alerts.spec import Alert
+from gold.alerts.states import State, ended, judge
+from gold.flows.slices import THE_BEGINNING, Stepped, micros
 from gold.schema import SAMPLES
-from gold.signals import OF_ACCOUNT, OF_BATCHES, samples
-from gold.slices import THE_BEGINNING, Stepped, micros
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold import slices
 from orchestration.jobs.gold.prefix import Prefix

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from bronze.schema import INSTANT
 from expectations.condition import condition
-from gold.flow_spec import FlowSpec
-from gold.flows import nothing_carried, readings_of, step
-from gold.slices import READING, Slice, Stepped
+from gold.flows.slices import READING, Slice, Stepped
+from gold.flows.spec import FlowSpec
+from gold.flows.steps import nothing_carried, readings_of, step
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs.gold import exact_alerts, slices

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import inf, isinf
 
-from gold.aggregates import by_metrics
-from gold.spec import Group
+from gold.windows.aggregates import by_metrics
+from gold.windows.spec import Group
 from orchestration.storage.delta import ask, instant, literal, open_table
 from orchestration.storage.ops_tables import TICKS, Tick
 from orchestration.storage.tables import LakeStore

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from gold.flows.slices import THE_BEGINNING, Stepped
 from gold.instants import SECOND
-from gold.slices import THE_BEGINNING, Stepped
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError

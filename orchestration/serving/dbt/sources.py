@@ -15,8 +15,8 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from gold.literal import quoted
 from gold.schema import AGGREGATES, ALERTS
+from gold.windows.aggregates import quoted
 from orchestration.alerts.records import ACKNOWLEDGEMENTS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake

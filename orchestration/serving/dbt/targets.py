@@ -10,7 +10,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from gold.literal import quoted
+from gold.windows.aggregates import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, UnreadableTableError, files_of, open_table, version_of

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gold.alert_spec import Alert
-from gold.signals import shown
+from gold.alerts.signals import shown
+from gold.alerts.spec import Alert
 from orchestration.conf.model import Conf
 from orchestration.serving.alerts import Trial
 from orchestration.serving.plots.style import PALE, STYLE, draw_heading, save, set_time_axis

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.plots.style import PALE, STYLE, draw_heading, save, set_time_axis

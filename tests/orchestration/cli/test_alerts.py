@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gold.messages import Message
+from gold.alerts.notices import Message
 from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
 from orchestration.conf.load import load
 from orchestration.connectors.outages import begin_outage

@@ -1,4 +1,4 @@
-"""The examples of alerts in gold/ALERTS.md change as the text beside each says."""
+"""The examples of alerts in gold/alerts/README.md change as the text beside each says."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -8,12 +8,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from gold.alerts import State, judge
-from gold.signals import samples
+from gold.alerts.signals import samples
+from gold.alerts.states import State, judge
 from orchestration.conf.load import load
 from silver.schema import READINGS
 
-PAGE = (Path(__file__).parents[3] / "gold" / "ALERTS.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "gold" / "alerts" / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(alerts:\n.*?)```\n```text\n.*?\n(.*?)```", PAGE, re.DOTALL)
 
 

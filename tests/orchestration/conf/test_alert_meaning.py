@@ -5,8 +5,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from gold.alert_spec import AlertSettings, Escalation, Flapping, Hours, NoData, Signal
-from gold.signals import FIELDS
+from gold.alerts.signals import FIELDS
+from gold.alerts.spec import AlertSettings, Escalation, Flapping, Hours, NoData, Signal
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.load import load, summary
 from orchestration.quality.store import kind_of

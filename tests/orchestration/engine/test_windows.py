@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gold import vectors
-from gold.spec import Group, Vector
+from gold.windows import vectors
+from gold.windows.spec import Group, Vector
 from orchestration.conf.model import Conf, Device
 from orchestration.engine import pieces
 from orchestration.engine.pieces import Limits

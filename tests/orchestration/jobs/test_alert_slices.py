@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gold.alert_spec import Alert, Signal
-from gold.slices import instants
+from gold.alerts.spec import Alert, Signal
+from gold.flows.slices import instants
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold import slices

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gold.alert_spec import NoticePolicy
+from gold.alerts.spec import NoticePolicy
 from orchestration.alerts.changes import TABLE
 from orchestration.alerts.notifications import DEAD_LETTERS, state_file
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from gold.alert_spec import Hours
+from gold.alerts.spec import Hours
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES
 from orchestration.jobs.maintenance import MAINTENANCE

@@ -3,8 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from gold.messages import Message
-from gold.notices import Change, Standing
+from gold.alerts.notices import Change, Message, Standing
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, SENT, ChannelState, Outcome, Waiting, record, state_file
 from orchestration.connectors.channels.channel import RefusedError
 from orchestration.jobs.maintenance import NOTES_RETAINED, retire_records

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import vectors
-from gold.spec import Group, Vector
+from gold.windows import vectors
+from gold.windows.spec import Group, Vector
 from orchestration.engine.pieces import Limits
 from orchestration.engine.windows import by_entity
 from orchestration.jobs import replay

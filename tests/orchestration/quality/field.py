@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from gold.schema import AGGREGATES, VECTORS
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf

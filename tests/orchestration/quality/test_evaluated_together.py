@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.engine.lake import Lake
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check

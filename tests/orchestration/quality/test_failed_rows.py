@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from expectations.suite import Suite, suite
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality import failed_rows

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from expectations.suite import Expectation, Severity
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.model import Conf, Device, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location

@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Suite, suite
-from gold.alert_spec import Alert, Signal
-from gold.flow_spec import FlowSpec, Sessions
+from gold.alerts.spec import Alert, Signal
+from gold.flows.spec import FlowSpec, Sessions
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.quality import quality_tables, suites

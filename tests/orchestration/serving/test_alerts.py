@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gold.alert_spec import Alert, Escalation, Signal
+from gold.alerts.spec import Alert, Escalation, Signal
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.alerts import COLUMNS, tried

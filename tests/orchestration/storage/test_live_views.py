@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from gold.spec import Group, Late
+from gold.windows.spec import Group, Late
 from orchestration.audit.verify.gold_windows import windows
 from orchestration.audit.verify.store import opened
 from orchestration.conf.model import Conf

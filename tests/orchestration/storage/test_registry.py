@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.conf.model import Device
 from orchestration.errors import ConfError
 from orchestration.location import Location

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.spec import Late
+from gold.windows.spec import Late
 from orchestration.conf.model import Conf
 from orchestration.engine import writing
 from orchestration.engine.progress import Progress

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration import flows as wired
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake

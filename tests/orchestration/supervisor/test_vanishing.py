@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gold.spec import Group
+from gold.windows.spec import Group
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.location import Location

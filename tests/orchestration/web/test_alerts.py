@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from gold.messages import Message
+from gold.alerts.notices import Message
 from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.connectors.outages import begin_outage

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gold.spec import Late
+from gold.windows.spec import Late
 from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf

@@ -42,67 +42,25 @@ TEMPLATES = {
     ],
     "rooms": [b'%d.5,2026-01-05 00:%02d:00,"%d"' % (n, n, n) for n in range(60)],
 }
+
+
+def apart(pieces: bytes) -> list[bytes]:
+    return pieces.split(b"|")
+
+
 PIECES = [
-    *(
-        b"",
-        b"\x00",
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\x80",
-        b"\xf0\x9f\x98\x80",
-        b"\xe2\x80\xae",
-        b"\xef\xbb\xbf",
-        b"\r",
-        b"\t",
-        b"\\",
-        b"\\u0000",
+    *apart(b"|\x00|\xff|\xc3|\xed\xa0\x80|\xf0\x9f\x98\x80|\xe2\x80\xae|\xef\xbb\xbf|\r|\t|\\|\\u0000|\\ud800"),
+    *apart(b"\"|'|{|}|[|]|,|:|;|{}|[[[[|null|true|NaN|Infinity|-0|1e999|0x1F|1_000|1.7976931348623157e308|-1e-400"),
+    *apart(b"2026-02-30T00:00:00Z|0000-00-00|9999-12-31T23:59:59Z|0000-01-01T00:00:00Z|0001-01-01T00:00:00+01:00"),
+    *apart(
+        b"0001-01-01T00:00:00Z|9223372036854775807|-292277022657-01-27T08:29:52Z|+10000-01-01T00:00:00Z|2026-01-05T00:00:00+99:99|24:00:00"
     ),
-    *(
-        b"\\ud800",
-        b'"',
-        b"'",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b",",
-        b":",
-        b";",
-        b"{}",
-        b"[[[[",
-        b"null",
-        b"true",
-        b"NaN",
-        b"Infinity",
-        b"-0",
-        b"1e999",
-    ),
-    *(
-        b"0x1F",
-        b"1_000",
-        b"9" * 400,
-        b"1.7976931348623157e308",
-        b"-1e-400",
-        b"2026-02-30T00:00:00Z",
-        b"0000-00-00",
-        b"9999-12-31T23:59:59Z",
-        b"0000-01-01T00:00:00Z",
-        b"0001-01-01T00:00:00+01:00",
-        b"0001-01-01T00:00:00Z",
-    ),
-    *(
-        b"-292277022657-01-27T08:29:52Z",
-        b"+10000-01-01T00:00:00Z",
-        b"2026-01-05T00:00:00+99:99",
-        b"24:00:00",
-        b"9223372036854775807",
-        b"${env:HOME}",
-    ),
-    *(b"' or 1=1 --", b"%s%n", b"../../etc", b"\x1b[31m", b"T,when,P", b'"device":', b'"value":', b'"ts":', b'"x":{"a":', b"oven" * 300),
+    *apart(b'${env:HOME}|\' or 1=1 --|%s%n|../../etc|\x1b[31m|T,when,P|"device":|"value":|"ts":|"x":{"a":'),
+    *(b"9" * 400, b"oven" * 300),
 ]
 
 Mutation = Callable[[random.Random, bytes, bytes], bytes]
-"""Of a line, with another line beside it."""
+"""Changes a line; it is given another line too."""
 
 
 def cut(chance: random.Random, line: bytes) -> tuple[bytes, bytes, bytes]:

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.alert_spec import Alert, Hours
-from gold.alerts import judge
+from gold.alerts.spec import Alert, Hours
+from gold.alerts.states import judge
 from orchestration.audit.verify.alert_states import Sample, changes
 from orchestration.utc import from_micros, to_micros
 from tests.gold.test_alerts import ALERTS, SLICES, at, table

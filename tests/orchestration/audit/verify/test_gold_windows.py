@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.audit.verify.store import opened
 from silver.aggregation import Aggregation
@@ -81,10 +81,8 @@ Cells = tuple[str, str, Seconds]
 
 
 def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dict[Cells, list[tuple[Seconds, float]]]:
-    """Readings of every closed window in the order of their times, as seconds after its begin.
-
-    A window ends at a multiple of the slide and does not hold its end.
-    """
+    """Readings of every closed window in the order of their times, as seconds after its begin. A window ends at a multiple of the slide and
+    does not hold its end."""
     values: dict[Cells, list[tuple[Seconds, float]]] = {}
     for device, metric, micros, value in sorted(readings, key=lambda reading: reading[2]):
         step, slide = METRICS[metric].step_seconds, METRICS[metric].slide_seconds or METRICS[metric].step_seconds
@@ -96,10 +94,8 @@ def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dic
 
 
 def vector_by_definition(of_entity: dict[tuple[str, Seconds], float | None], features: Sequence[str], end: Seconds, fill: int) -> Any:
-    """Vector, missing and filled. `of_entity`: values by feature and end of the window.
-
-    A feature is its newest value, if that ended at `end` or at most `fill` before.
-    """
+    """Vector, missing and filled. `of_entity`: values by feature and end of the window. A feature is its newest value, if that ended at
+    `end` or at most `fill` before."""
     newest = {
         feature: max(
             (at for (name, at), value in of_entity.items() if name == feature and at <= end and value is not None), default=-math.inf

@@ -10,7 +10,7 @@ PACKAGE = orchestration.audit.verify.__name__
 ROOT = Path(orchestration.audit.verify.__file__).parents[PACKAGE.count(".") + 1]
 LAYERS = {"bronze", "silver", "gold", "expectations"}
 DECLARATIONS = {
-    *("silver.spec", "silver.aggregation", "gold.spec", "gold.flow_spec", "gold.flow_kinds", "gold.alert_spec"),
+    *("silver.spec", "silver.aggregation", "gold.windows.spec", "gold.flows", "gold.flows.spec", "gold.alerts.spec"),
     *("expectations.rule", "expectations.settings", "expectations.wording"),
 }
 """What the user declares, how it is read from conf, and what is wrong with it; nothing of how rows are judged."""
@@ -37,10 +37,8 @@ def _modules(root: Path, package: str) -> Iterator[str]:
 
 
 def _imports(root: Path, module: str) -> Iterator[str]:
-    """Modules that a module of this tree imports anywhere in it.
-
-    A package on the way to one of them is `package.__init__`: of that only the statements count, because its functions are not called.
-    """
+    """Modules that a module of this tree imports anywhere in it. A package on the way to one of them is `package.__init__`: of that only
+    the statements count, because its functions are not called."""
     file = _file(root, module)
     tree = ast.parse(file.read_text(encoding="utf-8") if file else "")
     for node in tree.body if module.endswith(".__init__") else ast.walk(tree):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gold.alert_spec import NoticePolicy
+from gold.alerts.spec import NoticePolicy
 from gold.schema import ALERTS
 from orchestration.alerts.changes import TABLE
 from orchestration.alerts.notifications import NOTIFICATIONS

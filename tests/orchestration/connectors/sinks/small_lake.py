@@ -9,8 +9,8 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from gold.alert_spec import Alert, Signal
-from gold.flow_spec import FlowSpec, Sessions
+from gold.alerts.spec import Alert, Signal
+from gold.flows.spec import FlowSpec, Sessions
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations

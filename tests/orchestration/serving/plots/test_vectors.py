@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gold.schema import VECTORS
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of

@@ -21,10 +21,8 @@ def latest(history: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def next_revision(rows: pa.Table, history: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Rows with `revision`: one more than the highest in `history`, 1 for a key that it does not have. One row of a key.
-
-    0 is what the stream emits itself: what alerts judge.
-    """
+    """Rows with `revision`: one more than the highest in `history`, 1 for a key that it does not have. One row of a key. 0 is what the
+    stream emits itself: what alerts judge."""
     highest = history.group_by(list(key)).aggregate([("revision", "max")])
     numbered = rows.select(key).append_column("row", pa.array(np.arange(len(rows))))
     in_order = numbered.join(highest, keys=list(key)).sort_by("row")

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from gold import measures, pairs, sessions, states
-from gold.flow_spec import Counter, Distance, DutyCycle, FlowSpec, Kind, Pairs, Sessions, Silence, StateMachine
-from gold.slices import READING, Slice, Stepped, with_predicates
+from gold.flows import measures, pairs, sessions, states
+from gold.flows.slices import READING, Slice, Stepped, with_predicates
+from gold.flows.spec import Counter, Distance, DutyCycle, FlowSpec, Kind, Pairs, Sessions, Silence, StateMachine
 
 
 class _Way(NamedTuple):

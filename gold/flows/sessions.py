@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from gold.flow_spec import Sessions
+from gold.flows.slices import Slice, Stepped, codes, instants, micros, without_flow
+from gold.flows.spec import Sessions
 from gold.instants import SECOND
 from gold.schema import SESSIONS
-from gold.slices import Slice, Stepped, codes, instants, micros, without_flow
 
 COLUMNS = without_flow(SESSIONS)
 _SORT = [("device_id", "ascending"), ("session_start", "ascending"), ("metric", "ascending")]

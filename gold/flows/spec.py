@@ -25,7 +25,7 @@ from expectations.settings import (
     Whole,
 )
 from expectations.wording import hint, quoted
-from gold.flow_kinds import TABLE_OF_FLOW
+from gold.flows import TABLE_OF_FLOW
 
 Condition = Annotated[Predicate, Field(examples=["value > 100"])]
 Every = Annotated[Seconds, Field(ge=1, examples=[600])]

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import by_window, of_groups, windowed
-from gold.spec import Group
+from gold.windows.aggregates import by_window, of_groups, windowed
+from gold.windows.spec import Group
 from silver.spec import Metric
 
 OF_WINDOW = ["device_group", "device_id", "metric", "window_end"]

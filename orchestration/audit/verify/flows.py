@@ -7,54 +7,40 @@ from operator import itemgetter
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
-from gold.flow_spec import Counter, Distance, DutyCycle, FlowSpec, Join, Pairs, Sessions, Silence, StateMachine
+from gold.flows.spec import Counter, Distance, DutyCycle, FlowSpec, Join, Pairs, Sessions, Silence, StateMachine
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
 from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
-from orchestration.audit.verify.store import IDENTITY, READINGS, listed, record
+from orchestration.audit.verify.store import IDENTITY, PART_OF_EVENT, READINGS, column_names, fill, listed, record
 
 Row = tuple[Any, ...]
-OF_EVENT = "bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
 SIDE = "{0}_device VARCHAR, {0}_time TIMESTAMP, {0}_value DOUBLE, {0}_bronze_batch BIGINT, {0}_bronze_row BIGINT, {0}_part INTEGER"
-TABLES = {
+STATES = f"""
+  device_id VARCHAR, changed_at TIMESTAMP, state VARCHAR, previous VARCHAR, seconds DOUBLE, value DOUBLE, {PART_OF_EVENT}
+"""
+TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "sessions": (
-        f"""flow VARCHAR, device_id VARCHAR, session_start TIMESTAMP, session_end TIMESTAMP, count BIGINT, min DOUBLE, max DOUBLE,
-        sum DOUBLE, first DOUBLE, latest DOUBLE, {OF_EVENT}""",
-        Comparison(
-            "",
-            ("device_id", "session_start"),
-            ("session_end", "count", "min", "max", "sum", "first", "latest", *IDENTITY),
-            {"sum": "size"},
-        ),
+        f"""device_id VARCHAR, session_start TIMESTAMP, session_end TIMESTAMP, count BIGINT, min DOUBLE, max DOUBLE, sum DOUBLE,
+        first DOUBLE, latest DOUBLE, {PART_OF_EVENT}""",
+        ("device_id", "session_start"),
+        {"sum": "size"},
     ),
     "pairs": (
-        f"flow VARCHAR, key VARCHAR, {SIDE.format('left')}, {SIDE.format('right')}",
-        Comparison(
-            "",
-            tuple(f"{side}_{name}" for side in ("left", "right") for name in IDENTITY),
-            ("key", *(f"{side}_{name}" for side in ("left", "right") for name in ("device", "time", "value"))),
-            {},
-        ),
+        f"key VARCHAR, {SIDE.format('left')}, {SIDE.format('right')}",
+        tuple(f"{side}_{name}" for side in ("left", "right") for name in IDENTITY),
+        {},
     ),
-    "states": (
-        f"""flow VARCHAR, device_id VARCHAR, changed_at TIMESTAMP, state VARCHAR, previous VARCHAR, seconds DOUBLE, value DOUBLE,
-        {OF_EVENT}""",
-        Comparison("", ("device_id", "changed_at", "state"), ("previous", "seconds", "value", *IDENTITY), {}),
-    ),
+    "states": (STATES, ("device_id", "changed_at", "state"), {}),
     "measures": (
-        """flow VARCHAR, device_id VARCHAR, window_start TIMESTAMP, window_end TIMESTAMP, value DOUBLE, highest DOUBLE,
-        known_seconds DOUBLE, count BIGINT, glitches BIGINT, wraps BIGINT, resets BIGINT""",
-        Comparison(
-            "",
-            ("device_id", "window_start"),
-            ("window_end", "value", "highest", "known_seconds", "count", "glitches", "wraps", "resets"),
-            dict.fromkeys(("value", "highest", "known_seconds"), "size"),
-        ),
+        """device_id VARCHAR, window_start TIMESTAMP, window_end TIMESTAMP, value DOUBLE, highest DOUBLE, known_seconds DOUBLE,
+        count BIGINT, glitches BIGINT, wraps BIGINT, resets BIGINT""",
+        ("device_id", "window_start"),
+        dict.fromkeys(("value", "highest", "known_seconds"), "size"),
     ),
 }
+"""Columns, key, and what may differ a little (see Comparison), by the table of gold."""
 SESSIONS = """
   with marked as (select *, coalesce(event_time - lag(event_time) over same >= to_seconds({gap}), true) as begins from taken
     window same as (partition by device_id order by event_time, metric)),
@@ -109,36 +95,21 @@ DUTY_CYCLE = """
     null::bigint as resets, 1.0 as size from pieces where known > 0 group by device_id, window_start
 """
 WINDOW_START = "make_timestamp(whole_multiple(epoch_us(event_time), {}000000))"
-STATES = pa.schema(
-    [
-        *(("device_id", pa.string()), ("changed_at", pa.timestamp("us")), ("state", pa.string()), ("previous", pa.string())),
-        *(
-            ("seconds", pa.float64()),
-            ("value", pa.float64()),
-            ("bronze_batch", pa.int64()),
-            ("bronze_row", pa.int64()),
-            ("part", pa.int32()),
-        ),
-    ]
-)
 COUNTS = ("glitches", "wraps", "resets")
-STEPS = pa.schema(
-    [("device_id", pa.string()), ("event_time", pa.timestamp("us")), ("rise", pa.float64()), *((name, pa.int64()) for name in COUNTS)]
-)
+STEPS = "device_id VARCHAR, event_time TIMESTAMP, rise DOUBLE, glitches BIGINT, wraps BIGINT, resets BIGINT"
 
 
 def flow_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, flow: FlowSpec) -> Outcome:
     """Rows of a flow against what readings of the prefix give."""
-    columns, comparison = TABLES[flow.table]
+    columns, key, near = TABLES[flow.table]
+    cells = [name for name in column_names(columns) if name not in key]
 
     def compare() -> Outcome:
         record(store, snapshot, f"gold.{flow.table}", "recorded_flow", columns, where=f"flow = '{flow.name}'")
         until = snapshot.closed_until.get(f"gold.flows/{flow.name}", EVER).replace(tzinfo=None)
         _take(store, flow, until)
         _expect(store, flow, until)
-        return compared(
-            store, "recorded_flow", "expected_flow", Comparison(f"gold.{flow.name}", comparison.key, comparison.columns, comparison.near)
-        )
+        return compared(store, "recorded_flow", "expected_flow", Comparison(f"gold.{flow.name}", key, cells, near))
 
     return timed(compare)
 
@@ -147,21 +118,19 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> 
     """Makes `taken`: readings of the flow that came in time, before an instant, with its predicates as columns `fits_<n>`."""
     met = "".join(f", {evaluated(predicate, READINGS)} as fits_{at}" for at, predicate in enumerate(flow.predicates))
     in_time = f"semi join (from counted where not is_late) using ({listed(IDENTITY)})"
-    conditions = ["event_time < $until", *(["list_contains($metrics, metric)"] if flow.metrics else [])]
-    conditions += ["list_contains(groups, $group)"] if flow.group else []
-    parameters = (
-        {"until": until} | ({"metrics": list(flow.metrics)} if flow.metrics else {}) | ({"group": flow.group} if flow.group else {})
-    )
-    store.execute(
-        f"create or replace temp table taken as select *{met} from accepted {in_time} where {' and '.join(conditions)}",
-        parameters,
-    )
+    conditions: dict[str, tuple[str, Any]] = {"until": ("event_time < $until", until)}
+    if flow.metrics:
+        conditions["metrics"] = "list_contains($metrics, metric)", list(flow.metrics)
+    if flow.group:
+        conditions["group"] = "list_contains(groups, $group)", flow.group
+    where = " and ".join(condition for condition, _ in conditions.values())
+    values = {name: value for name, (_, value) in conditions.items()}
+    store.execute(f"create or replace temp table taken as select *{met} from accepted {in_time} where {where}", values)
     store.execute(WHOLE_MULTIPLE)
 
 
 def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
     """Makes `expected_flow`."""
-    lineage = listed(IDENTITY)
     match flow.kind:
         case Sessions(gap_seconds=gap):
             first = ", ".join(f"list({name} order by event_time, metric)[1] as {name}" for name in IDENTITY)
@@ -172,9 +141,9 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             following = ", ".join(f"lead({name}) over same as next_{name}" for name in IDENTITY)
             _make(store, SILENCE.format(patience=patience, next_lineage=following, next=listed(IDENTITY, "next_")), until=until)
         case StateMachine() as machine:
-            changes = [change for device in _by_device(store, f"{lineage}, {_fits(flow)}") for change in _states(machine, device, until)]
-            store.register("states_of_flow", pa.Table.from_pylist([dict(zip(STATES.names, row, strict=True)) for row in changes], STATES))
-            _make(store, "from states_of_flow")
+            fits = f"[{', '.join(f'coalesce(fits_{at}, false)' for at in range(len(flow.predicates)))}]"
+            changes = [change for device in _by_device(store, f", {fits}") for change in _states(machine, device, until)]
+            fill(store, "expected_flow", STATES, changes)
         case Distance(latitude=latitude, longitude=longitude, every_seconds=every):
             sql = DISTANCE.format(window_start=WINDOW_START.format(every))
             _make(store, _closed(sql, every), until=until, latitude=latitude, longitude=longitude)
@@ -182,8 +151,7 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             sql = DUTY_CYCLE.format(window_start=WINDOW_START.format(every), every=every, hold=hold)
             _make(store, _closed(sql, every), until=until)
         case Counter(every_seconds=every) as counter:
-            steps = [step for device in _by_device(store, lineage) for step in _steps(counter, device)]
-            store.register("steps_of_flow", pa.Table.from_pylist([dict(zip(STEPS.names, row, strict=True)) for row in steps], STEPS))
+            fill(store, "steps_of_flow", STEPS, (step for device in _by_device(store) for step in _steps(counter, device)))
             counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
             sql = (
                 f"select device_id, {WINDOW_START.format(every)} as window_start, sum(rise) as value, max(rise) as highest,"
@@ -222,12 +190,9 @@ def _expect_pairs(store: duckdb.DuckDBPyConnection, flow: Pairs, until: datetime
     _make(store, f"select {', '.join(nulls)} from (from (select * from matched limit 0) union all by name ({sql}))", **values)
 
 
-def _fits(flow: FlowSpec) -> str:
-    return f"[{', '.join(f'coalesce(fits_{at}, false)' for at in range(len(flow.predicates)))}]"
-
-
-def _by_device(store: duckdb.DuckDBPyConnection, columns: str) -> Iterator[list[Row]]:
-    rows = store.execute(f"select device_id, event_time, value, {columns} from taken order by device_id, event_time").fetchall()
+def _by_device(store: duckdb.DuckDBPyConnection, more: str = "") -> Iterator[list[Row]]:
+    columns = f"device_id, event_time, value, {listed(IDENTITY)}{more}"
+    rows = store.execute(f"select {columns} from taken order by device_id, event_time").fetchall()
     yield from (list(of_device) for _, of_device in groupby(rows, key=itemgetter(0)))
 
 

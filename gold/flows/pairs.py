@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gold.flow_spec import Join, Pairs
+from gold.flows.slices import LINEAGE, Instants, Slice, Stepped, codes, fits, micros, without_flow
+from gold.flows.spec import Join, Pairs
 from gold.instants import SECOND
 from gold.schema import PAIRS
-from gold.slices import LINEAGE, Instants, Slice, Stepped, codes, fits, micros, without_flow
 
 COLUMNS = without_flow(PAIRS)
 Places = npt.NDArray[np.int64]

@@ -9,19 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-from bronze.schema import INSTANT
-from gold.alert_spec import Alert
-from gold.alerts import FIRING, NEVER, NORMAL, State, judge
+from gold.alerts.signals import of_signal, verdict
+from gold.alerts.spec import Alert
+from gold.alerts.states import FIRING, NEVER, NORMAL, State, judge
 from gold.instants import EPOCH, SECOND, to_micros
 from gold.schema import SAMPLES
-from gold.signals import of_signal, verdict
 from silver.config import SilverConfig
-from silver.enrich import Enrichment
-from silver.judging import PLAIN_INSTANT, ChangingTable, conditions, retyped
-from silver.measurements import measured
+from silver.judging import EnrichedRows, conditions
 
 NEITHER = 2
 VERDICTS = {1: True, 0: False, NEITHER: None}
@@ -42,23 +38,18 @@ class FastAlerts:
         """`devices`: rows of silver.devices; may be replaced when they change."""
         self.alerts = [alert for alert in alerts if alert.fast]
         self.watched = {alert.name: watched.get(alert.name) or Watched() for alert in self.alerts}
-        self.devices, self._config = devices, config
-        self._enrichment = Enrichment(config.metrics, config.policy)
-        self._rows = ChangingTable(retyped(self._enrichment.empty(), INSTANT, PLAIN_INSTANT))
-        self._store = duckdb.connect(config={"threads": 1})
-        self._store.register("measurement", self._rows)
+        self.devices, self._rows = devices, EnrichedRows(config)
         # Null for what is no sample of the alert.
         verdicts = [f"case when {of_signal(alert.signal)} then coalesce({verdict(alert)}::int, {NEITHER}) end" for alert in self.alerts]
-        self._store.execute(
+        self._rows.store.execute(
             f"prepare verdicts as select device_id, epoch_us(event_time), epoch_us(ingested_at), value, {', '.join(verdicts)} "
             f"from measurement where {' and '.join(conditions(config).values())} order by event_time"
         )
 
     def take(self, events: pa.Table) -> Iterator[pa.Table]:
         """Changes by events as of bronze.events, whose `ingested_at` is now: rows of ALERTS, without lineage."""
-        for piece in measured(events, self._config):
-            self._rows.table = retyped(self._enrichment.enriched(piece, self.devices), INSTANT, PLAIN_INSTANT)
-            rows = self._store.execute("execute verdicts").fetchall()
+        for _ in self._rows.pieces(events, self.devices):
+            rows = self._rows.store.execute("execute verdicts").fetchall()
             for number, alert in enumerate(self.alerts, 4):
                 yield from self._judge(alert, [(*row[:4], row[number]) for row in rows if row[number] is not None])
 

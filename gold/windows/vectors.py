@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gold.schema import VECTORS
-from gold.spec import Group, Vector
+from gold.windows.spec import Group, Vector
 from silver.spec import Metric
 
 MICROS = 1_000_000
@@ -42,9 +42,7 @@ class Shape:
 @dataclass(frozen=True)
 class Cells:
     """`rows`: entities at ends of windows, by entity and time, `ended` in microseconds since 1970; `values`, a row of features for each.
-
-    `newest`: the row at or before it in which the entity last had a value of the feature; -1 for none.
-    """
+    `newest`: the row at or before it in which the entity last had a value of the feature; -1 for none."""
 
     rows: pa.Table
     ended: npt.NDArray[np.int64]
@@ -143,9 +141,7 @@ def _places(windows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 
 def _of_features(aggregates: pa.Table, shape: Shape) -> pa.Table:
     """Windows of the features by group, entity and time, each with the `place` of its feature; at one place the greatest value comes last.
-
-    `group`: the number of the group in the shape.
-    """
+    `group`: the number of the group in the shape."""
     by_device = shape.entity == "device"
     of_group = aggregates["metric"] if by_device else pc.binary_join_element_wise(aggregates["device_id"], aggregates["metric"], ".")
     names = pa.array((f"{group}/{name}" for group, features in shape.features.items() for name in features), pa.string())

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
-from gold.flow_spec import Counter, Distance, DutyCycle
+from gold.flows.slices import Instants, Slice, Stepped, codes, instants, micros, without_flow
+from gold.flows.spec import Counter, Distance, DutyCycle
 from gold.instants import SECOND
 from gold.schema import MEASURES
-from gold.slices import Instants, Slice, Stepped, codes, instants, micros, without_flow
 
 COLUMNS = without_flow(MEASURES)
 ITEM = pa.schema(
@@ -64,10 +64,8 @@ def distance(flow: Distance, this: Slice) -> Stepped:
 
 
 def counter(flow: Counter, this: Slice) -> Stepped:
-    """A reading of 0 is left out of account until the next one shows what it was: a glitch, where that is not below the one before.
-
-    A fall is a wrap where `wraps_at` is declared and the value falls from its upper into its lower half; else the counter began anew at 0.
-    """
+    """A reading of 0 is left out of account until the next one shows what it was: a glitch, where that is not below the one before. A fall
+    is a wrap where `wraps_at` is declared and the value falls from its upper into its lower half; else the counter began anew at 0."""
     items = _Items(pa.concat_tables([this.carried, _items(this.readings)]))
     value, is_second, is_third = items.value, items.is_of_device_before(1), items.is_of_device_before(2)
     before, long_before = (np.append(np.zeros(min(back, len(value))), value[: max(len(value) - back, 0)]) for back in (1, 2))

@@ -9,14 +9,36 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 
-from gold.alert_spec import NoticePolicy
-from gold.alerts import FIRING, FLAPPING, NO_DATA, NORMAL, RECOVERING
-from gold.messages import DIGEST, Message, message_id
-from gold.silences import Silence, covers
+from gold.alerts.spec import Hours, NoticePolicy
+from gold.alerts.states import FIRING, FLAPPING, NO_DATA, NORMAL, RECOVERING, is_within
+from gold.instants import EPOCH, to_micros
 
 OPEN = (FIRING, NO_DATA, FLAPPING)
 HOUR = timedelta(hours=1)
+DIGEST = "digest"
+"""The state of a message about changes that are long past."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """Changes of one alert, of one entity or of a group of them.
+
+    `message_id`: the same for the same changes, however often they are told. `changed_at`: when the first of them was true by event time;
+    `known_at`: when that was known; both UTC. `value`: of the first entity. `alert_ids`: of the episodes.
+    """
+
+    message_id: str
+    alert: str
+    state: str
+    severity: str
+    entities: tuple[str, ...]
+    changed_at: datetime
+    known_at: datetime
+    summary: str
+    value: float | None
+    alert_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,12 +60,22 @@ class Change:
         return message_id(self.alert_id, self.state, self.changed_at)
 
 
+@dataclass(frozen=True)
+class Silence:
+    """From `begins_at` until before `ends_at`, UTC, and with `hours` only in these. `alert`, `entity`: names with the wildcards * and ?."""
+
+    silence_id: str
+    alert: str
+    entity: str
+    begins_at: datetime
+    ends_at: datetime
+    hours: Hours | None = None
+
+
 @dataclass
 class Standing:
     """The state of one entity under one alert. `told`: state and severity that were last sent, None after normal, and `told_at` when.
-
-    `recent`: when messages about it were sent in the last hour, normal aside. `reason`: why the change was not sent.
-    """
+    `recent`: when messages about it were sent in the last hour, normal aside. `reason`: why the change was not sent."""
 
     change: Change
     told: tuple[str, str] | None = None
@@ -54,17 +86,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Around:
-    """The context of a decision. `at`: this instant. `zones`, `groups`: those of devices. `acknowledged`: ids of alerts.
-
-    `known`: changes that were sent before, by another way or before a replay; False for those that were suppressed, or part of a digest.
-    """
+    """The context of a decision. `at`: this instant. `zones`, `groups`: those of devices. `acknowledged`: ids of alerts. `sent_before`:
+    changes that were sent before, by another way or before a replay; False for those that were suppressed, or part of a digest."""
 
     at: datetime
     zones: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     silences: Sequence[Silence] = ()
     acknowledged: Collection[str] = ()
-    known: Mapping[str, bool] = field(default_factory=dict)
+    sent_before: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,8 +112,9 @@ def notices(
     """Decide what to send by a channel, and return the new states. `changes`: in order of time, each once; there may be none, since time
     alone brings repeats and ends silences."""
     changes, after = list(changes), {key: replace(standing, recent=[*standing.recent]) for key, standing in standings.items()}
-    active = {_key(of): of for of in (*(standing.change for standing in after.values()), *changes)}
-    choosing = _Choosing(channel, policies, around, [of for of in active.values() if of.state in {FIRING, RECOVERING}])
+    newest = {_key(change): change for change in (*(standing.change for standing in after.values()), *changes)}
+    active = [change for change in newest.values() if change.state in {FIRING, RECOVERING}]
+    choosing = _Choosing(channel, policies, around, active)
     for change in changes:
         standing = after.setdefault(_key(change), Standing(change))
         standing.change, standing.reason = change, None
@@ -99,8 +130,9 @@ class _Choosing:
 
     def __init__(self, channel: str, policies: Mapping[str, NoticePolicy], around: Around, active: Sequence[Change]) -> None:
         self._channel, self._policies, self._around = channel, policies, around
-        self._firing = {(of.alert, of.entity) for of in active}
-        self._firing_zones = {(of.alert, around.zones[of.entity]): of.entity for of in active if of.entity in around.zones}
+        self._firing = {(change.alert, change.entity) for change in active}
+        in_zones = [change for change in active if change.entity in around.zones]
+        self._firing_zones = {(change.alert, around.zones[change.entity]): change.entity for change in in_zones}
         self._told: list[tuple[Change, str]] = []
         self._old: dict[str, Change] = {}
         self.held_back: list[Notice] = []
@@ -109,7 +141,7 @@ class _Choosing:
         """A change that is new."""
         if not self._is_news(change, standing):
             standing.told = None if change.state == NORMAL else standing.told
-        elif (was_sent := self._around.known.get(change.change_id)) is not None:
+        elif (was_sent := self._around.sent_before.get(change.change_id)) is not None:
             if was_sent:
                 self._note(change, standing)
         elif change.state == NORMAL:
@@ -143,17 +175,16 @@ class _Choosing:
         turns = Counter[str]()  # a second change of an entity is no part of the first message, or it would come too early
         for change, told_id in self._told:
             turns[_key(change)] += 1
-            place = self._place(change) or change.entity
-            by_place[change.alert, change.state, change.severity, turns[_key(change)], place].append((change, told_id))
-        for together, told in by_place.items():
-            yield _notice([change for change, _ in told], [told_id for _, told_id in told], str(together[-1]))
+            where = self._place(change) or change.entity
+            by_place[change.alert, change.state, change.severity, turns[_key(change)], where].append((change, told_id))
+        for together, pairs in by_place.items():
+            yield _notice([change for change, _ in pairs], [told_id for _, told_id in pairs], str(together[-1]))
         for change in self._old.values():
             by_alert[change.alert].append(change)
         for old in by_alert.values():
             yield _digest(old)
 
     def _is_news(self, change: Change, standing: Standing) -> bool:
-        """Whether a receiver would want to hear of it."""
         channels = self._policy(change).channels
         if change.state == NORMAL:
             return standing.told is not None
@@ -179,7 +210,6 @@ class _Choosing:
         standing.told_at, standing.reason = self._around.at, None
 
     def _reason(self, change: Change, standing: Standing) -> str | None:
-        """Why it is not told now."""
         policy = self._policy(change)
         for silence in self._around.silences:
             if covers(silence, change.alert, change.entity, self._around.at):
@@ -213,17 +243,16 @@ def _key(change: Change) -> str:
     return f"{change.alert}/{change.entity}"
 
 
-def _notice(changes: Sequence[Change], ids: Sequence[str], place: str) -> Notice:
+def _notice(changes: Sequence[Change], ids: Sequence[str], where: str) -> Notice:
     first = changes[0]
     if len(changes) == 1:
         return Notice(_message(ids[0], first.state, changes, first.summary, first.value), tuple(ids))
     entities = ", ".join(change.entity for change in changes)
-    summary = f"{first.alert}: {len(changes)} in {place} are {first.state}: {entities}"
+    summary = f"{first.alert}: {len(changes)} in {where} are {first.state}: {entities}"
     return Notice(_message(_hash(sorted(ids)), first.state, changes, summary, first.value), tuple(ids))
 
 
 def _digest(changes: Sequence[Change]) -> Notice:
-    """Make the digest of one alert."""
     ids = [change.change_id for change in changes]
     first, last = min(change.changed_at for change in changes), max(change.changed_at for change in changes)
     count = "once" if len(changes) == 1 else f"{len(changes)} times"
@@ -240,3 +269,15 @@ def _message(told_id: str, state: str, changes: Sequence[Change], summary: str, 
 
 def _hash(parts: Iterable[str]) -> str:
     return hashlib.sha256("/".join(parts).encode()).hexdigest()
+
+
+def message_id(alert_id: str, state: str, changed_at: datetime) -> str:
+    """Return the id of the message about one change of one entity; the same whoever makes it."""
+    return _hash((alert_id, state, str(to_micros(changed_at))))
+
+
+def covers(silence: Silence, alert: str, entity: str, at: datetime) -> bool:
+    """Whether it holds now for an entity."""
+    if not (silence.begins_at <= at < silence.ends_at and fnmatchcase(alert, silence.alert) and fnmatchcase(entity, silence.entity)):
+        return False
+    return silence.hours is None or is_within(silence.hours, (at - EPOCH) // timedelta(minutes=1))

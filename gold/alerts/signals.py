@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from expectations.condition import condition
 from expectations.rule import Kind
-from gold.alert_spec import Alert, Signal
+from gold.alerts.spec import Alert, Signal
 from gold.instants import SECOND, to_micros
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def samples(
     store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, carried: "pa.Table | None" = None, *, since: datetime, until: datetime
 ) -> "tuple[pa.Table, pa.Table | None]":
     """Samples of [since, until) in order of time, and what the next slice carries. `rows`: a table, or a query in brackets; see ROWS.
-
-    Columns: entity, at, lineage, value, verdict, as gold.schema.SAMPLES has them. `carried` None: nothing came before.
-    """
+    Columns: entity, at, lineage, value, verdict, as gold.schema.SAMPLES has them. `carried` None: nothing came before."""
     store.execute("set TimeZone = 'UTC'")
     if carried is not None:
         store.register("carried", carried)

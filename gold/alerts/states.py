@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gold.alert_spec import Alert, Hours
+from gold.alerts.spec import Alert, Hours
 from gold.instants import SECOND, to_micros
 from gold.schema import ALERTS, SAMPLES
 
@@ -58,9 +58,7 @@ class Judged(NamedTuple):
 
 def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, until: datetime) -> Judged:
     """Changes of state by the samples of one slice. `samples`: SAMPLES in order of time, none before the `until` of the slice before.
-
-    `until`: all samples before this instant have come, none of this slice is later.
-    """
+    `until`: all samples before this instant have come, none of this slice is later."""
     judging = _Judging(alert)
     after = {entity: replace(state) for entity, state in states.items()}
     quiet = {NORMAL: (False, None), FIRING: (True, None), RECOVERING: (False, None), PENDING: (None,) if alert.for_times else (True, None)}

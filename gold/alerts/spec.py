@@ -138,10 +138,8 @@ class Flapping(Setting):
 
 @plain_dataclass(frozen=True)
 class Signal:
-    """Samples of an alert. `kind`: reading, window, vector, count or account; a sample is one row of one entity at one instant.
-
-    `features`: of a vector, in the order of the group. `every_seconds` and `by` ("device", "group"): of count and account.
-    """
+    """Samples of an alert. `kind`: reading, window, vector, count or account; a sample is one row of one entity at one instant. `features`:
+    of a vector, in the order of the group. `every_seconds` and `by` ("device", "group"): of count and account."""
 
     kind: str
     metric: str | None = None

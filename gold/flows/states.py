@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from bronze.schema import INSTANT
-from gold.flow_spec import Silence, StateMachine, Transition
+from gold.flows.slices import LINEAGE, Slice, Stepped, codes, fits, micros, without_flow
+from gold.flows.spec import Silence, StateMachine, Transition
 from gold.instants import SECOND
 from gold.schema import STATES
-from gold.slices import LINEAGE, Slice, Stepped, codes, fits, instants, micros, without_flow
 
 COLUMNS = without_flow(STATES)
 IN_ORDER = [("device_id", "ascending"), ("event_time", "ascending"), ("metric", "ascending")]
@@ -35,7 +35,8 @@ class _Change(NamedTuple):
 def state_machine(flow: StateMachine, this: Slice) -> Stepped:
     """`this.carried`: STATE. The first state of a device begins at its first reading. Time goes before a reading of the same instant."""
     readings = this.readings.sort_by(IN_ORDER)
-    states = dict(zip(this.carried["device_id"].to_pylist(), _pairs(this.carried), strict=True))
+    devices, names, since_micros = this.carried["device_id"].to_pylist(), this.carried["state"].to_pylist(), micros(this.carried["since"])
+    states = dict(zip(devices, zip(names, since_micros.tolist(), strict=True), strict=True))
     met = [fits(readings, at) for at in range(len(flow.transitions))]
     changes: list[_Change] = []
 
@@ -55,7 +56,8 @@ def state_machine(flow: StateMachine, this: Slice) -> Stepped:
             states[device_id] = transition.target, at
     for device_id in states:
         pass_time(device_id, this.until)
-    return Stepped(_rows(changes, readings), _state(states))
+    carried = [{"device_id": device_id, "state": state, "since": since} for device_id, (state, since) in states.items()]
+    return Stepped(_rows(changes, readings), pa.Table.from_pylist(carried, STATE))
 
 
 def silence(flow: Silence, this: Slice) -> Stepped:
@@ -99,24 +101,11 @@ def _rows(changes: list[_Change], readings: pa.Table) -> pa.Table:
     of_reading = readings.take(pa.array([change.reading for change in changes], pa.int64()))
     columns: dict[str, Any] = {
         "device_id": [change.device_id for change in changes],
-        "changed_at": instants(np.array([change.at for change in changes], np.int64)),
+        "changed_at": [change.at for change in changes],
         "state": [change.state for change in changes],
         "previous": [change.previous for change in changes],
         "seconds": [(change.at - change.since) / SECOND for change in changes],
         "value": of_reading["value"],
         **{name: of_reading[name] for name in LINEAGE},
     }
-    return pa.table([_typed(columns[field.name], field.type) for field in COLUMNS], COLUMNS)
-
-
-def _typed(column: Any, kind: pa.DataType) -> Any:
-    return pa.array(column, kind) if isinstance(column, list) else column
-
-
-def _pairs(carried: pa.Table) -> list[tuple[str, int]]:
-    return list(zip(carried["state"].to_pylist(), micros(carried["since"]).tolist(), strict=True))
-
-
-def _state(states: dict[str, tuple[str, int]]) -> pa.Table:
-    names, since = [state for state, _ in states.values()], np.array([since for _, since in states.values()], np.int64)
-    return pa.table([pa.array(states, pa.string()), pa.array(names, pa.string()), instants(since)], STATE)
+    return pa.table({name: columns[name] for name in COLUMNS.names}, COLUMNS)

@@ -6,7 +6,7 @@ where they are equal to what is computed: else a condition such as `value > 21.2
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
@@ -15,38 +15,41 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from gold.alert_spec import Alert
-from gold.spec import Group, Late
+from gold.alerts.spec import Alert
+from gold.windows.spec import Group, Late
 from orchestration.audit.verify.alert_states import Change, Sample, changes
 from orchestration.audit.verify.compare import NEAR, Comparison, Outcome, compared, timed
 from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.gold_windows import EVER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
-from orchestration.audit.verify.store import AGGREGATES, IDENTITY, LATE_FOR_GROUP, VECTORS, listed, record
+from orchestration.audit.verify.store import (
+    AGGREGATES,
+    IDENTITY,
+    LATE_FOR_GROUP,
+    NUMBERS,
+    PART_OF_EVENT,
+    VECTORS,
+    WINDOW,
+    column_names,
+    fill,
+    listed,
+    quoted,
+    record,
+)
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import literal
-from orchestration.utc import EPOCH, to_micros
+from orchestration.utc import EPOCH, MICROSECOND, to_micros
 
 LINEAGE = (*IDENTITY, "window_start", "window_end")
-COLUMNS = """
-  alert VARCHAR, entity VARCHAR, state VARCHAR, previous_state VARCHAR, changed_at TIMESTAMP, since TIMESTAMP, known_at TIMESTAMP,
-  severity VARCHAR, value DOUBLE, summary VARCHAR, alert_id VARCHAR, bronze_batch BIGINT, bronze_row BIGINT, part INTEGER,
-  window_start TIMESTAMP, window_end TIMESTAMP
+WITHOUT_CAUSE = (None,) * len(LINEAGE)
+COLUMNS = f"""
+  entity VARCHAR, state VARCHAR, previous_state VARCHAR, changed_at TIMESTAMP, since TIMESTAMP, known_at TIMESTAMP, severity VARCHAR,
+  value DOUBLE, summary VARCHAR, alert_id VARCHAR, {PART_OF_EVENT}, {WINDOW}
 """
 KEY = ("entity", "changed_at", "state", "previous_state")
-CELLS = ("since", "known_at", "severity", "value", "summary", "alert_id", *LINEAGE)
-INSTANT = pa.timestamp("us")
-EXPECTED = pa.schema(
-    [
-        *((name, pa.string()) for name in ("entity", "state", "previous_state", "severity", "summary", "alert_id")),
-        *((name, INSTANT) for name in ("changed_at", "since", "known_at", "window_start", "window_end")),
-        *(("value", pa.float64()), ("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32())),
-    ]
-)
+CELLS = [name for name in column_names(COLUMNS) if name not in KEY]
 FETCHED = 50_000
 """Samples that are Python's at once, and those of one entity: bounds the memory."""
-MICROSECOND = timedelta(microseconds=1)
-NUMBERS = ("value", "min", "max", "sum", "latest")
 IN_TIME = f"accepted semi join (from counted where not is_late) using ({listed(IDENTITY)})"
 ROW = (
     'struct_pack(entity := {entity}, "at" := {at}, ingested_at := {ingested_at}, bronze_batch := {event}, bronze_row := {row},'
@@ -116,22 +119,19 @@ def _outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, alert: Al
     # A window that ends where its stream has closed windows is closed, and an account knows its newest batch; a snapshot has milliseconds.
     if alert.signal.kind in {"window", "vector", "account"} and until > EPOCH:
         until = until.replace(microsecond=until.microsecond // 1000 * 1000) + MICROSECOND
-    expected = [
-        _row(entity, change)
-        for entity, samples in _samples(store, alert, began, until)
-        for change in changes(alert, entity, samples, to_micros(until))
-    ]
-    store.register("expected_alert", pa.Table.from_pylist(expected, EXPECTED))
+    by_entity = _samples(store, alert, began, until)
+    expected = (_row(entity, change) for entity, samples in by_entity for change in changes(alert, entity, samples, to_micros(until)))
+    fill(store, "expected_alert", COLUMNS, expected)
     at = f"timestamp '{began:%Y-%m-%d %H:%M:%S.%f}'"
     since = f"(from recorded_alert where changed_at > {at} or (changed_at = {at} and bronze_row is not null))"
     return compared(store, since, "expected_alert", Comparison(f"gold.alerts/{alert.name}", KEY, CELLS, {}))
 
 
-def _row(entity: str, change: Change) -> dict[str, Any]:
-    row = change._asdict() | {"entity": entity}
-    cause: Sample | None = row.pop("cause")
-    row["known_at"] = (cause and cause.ingested_at) or change.changed_at
-    return row | (dict(zip(LINEAGE, cause.lineage, strict=True)) if cause else {})
+def _row(entity: str, change: Change) -> list[Any]:
+    known_at = (change.cause and change.cause.ingested_at) or change.changed_at
+    row = change._asdict() | {"entity": entity, "known_at": known_at}
+    row |= dict(zip(LINEAGE, change.cause.lineage if change.cause else WITHOUT_CAUSE, strict=True))
+    return [row[name] for name in column_names(COLUMNS)]
 
 
 def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, since: datetime, until: datetime) -> Iterator[tuple[str, list[Sample]]]:
@@ -158,7 +158,7 @@ def _shown(alert: Alert, schema: pa.Schema) -> str:
         words = re.findall(r'"(?:[^"]|"")+"|\w+', re.sub("'(?:[^']|'')*'", "", alert.when))
         named = [word.strip('"').replace('""', '"').lower() for word in words]
         numbers.sort(key=lambda name: named.index(name.lower()) if name.lower() in named else len(named))
-    return '"' + numbers[0].replace('"', '""') + '"'
+    return quoted(numbers[0])
 
 
 def _fields(alert: Alert, since: datetime, until: datetime) -> tuple[str, dict[str, Any]]:
@@ -200,8 +200,7 @@ def _of_windows(alert: Alert) -> str:
     if alert.signal.kind == "window":
         of_previous = "lag(value) over (partition by device_id order by window_end) as previous, value - previous as change"
         return f"select {ROW.format(entity='device_id', **OF_WINDOW)}, {listed(NUMBERS)}, count, {of_previous} from windows"
-    names = ('"' + name.replace('"', '""') + '"' for name in alert.signal.features)
-    features = "".join(f"vector[{index}] as {name}, " for index, name in enumerate(names, 1))
+    features = "".join(f"vector[{index}] as {quoted(name)}, " for index, name in enumerate(alert.signal.features, 1))
     share = f"len(missing) / {len(alert.signal.features)} as missing_share"
     return f"select {ROW.format(entity='entity', **OF_WINDOW)}, {features}missing, filled, {share} from vectors"
 

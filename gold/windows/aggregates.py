@@ -1,0 +1,239 @@
+"""Assign readings to windows, and aggregate each window: one row per device group, device, metric and window. Instants are UTC.
+
+With step 600 a reading of 00:07 is in the window 00:00-00:10. Every metric has its own step, so the end of the window is a computed column
+(`window_end`), and Spark's `window` function is not used. State keeps measures of the readings of a window (ALWAYS, ON_DEMAND); the
+aggregation type of the metric makes its value of them.
+
+Pure: stream, replay and batch job call the same functions. A stream emits a window once, when the watermark has passed its end; a reading
+that comes later is not counted here (it is late for its group). A batch job returns every window, open ones too.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from gold.windows.spec import Group
+from silver.aggregation import Aggregation
+from silver.spec import Metric
+
+Metrics = Mapping[str, Metric]
+WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
+"""The metadata key that marks a column as event time, as `withWatermark` and `window` do. Spark then closes windows by this column."""
+COUNTED = ("device_id", "metric", "event_time", "value", "groups")
+"""The columns of a reading that windows need."""
+ALWAYS: dict[str, Callable[[], Column]] = {
+    "count": lambda: F.count("value"),
+    "min": lambda: F.min("value"),
+    "max": lambda: F.max("value"),
+    "sum": lambda: F.sum("value"),
+    "latest": lambda: F.max_by("value", "event_time"),
+}
+IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
+ON_DEMAND: dict[str, Callable[[Metrics], Column]] = {
+    "first": lambda _: F.min_by("value", "event_time"),
+    "stddev": lambda _: F.stddev_samp("value"),
+    "median": lambda _: F.median("value"),
+    "quantile": lambda metrics: F.percentile(F.when(_is_of(metrics, Aggregation.QUANTILE), F.col("value")), _probabilities(metrics)),
+    "readings": lambda metrics: F.array_sort(
+        F.collect_list(F.when(_is_of(metrics, *IN_ORDER), F.struct("event_time", "value")))  # without nulls
+    ),
+    "east": lambda _: F.sum(F.sin(F.radians(F.col("value") % 360.0))),
+    "north": lambda _: F.sum(F.cos(F.radians(F.col("value") % 360.0))),
+}
+"""Computed only where a metric asks: median, quantile and readings keep every value of an open window in state."""
+NEEDS = {
+    **{Aggregation(name): (name,) for name in ("first", "stddev", "median", "quantile")},
+    **dict.fromkeys(IN_ORDER, ("readings",)),
+    Aggregation.CIRCULAR_MEAN: ("east", "north"),
+}
+"""Measures of ON_DEMAND, by aggregation type."""
+SHORTEST = 1e-9
+"""Directions whose sum is shorter than this, per reading, cancel out: what is left of it is rounding."""
+HELD = "unix_micros(coalesce(get(readings, i + 1).event_time, window_end)) - unix_micros(reading.event_time)"
+"""Microseconds from the i-th reading to the next one, or to the end of the window."""
+TIME_WEIGHTED = f"""
+  aggregate(transform(readings, (reading, i) -> reading.value * ({HELD})), 0D, (total, part) -> total + part)
+    / (unix_micros(window_end) - unix_micros(get(readings, 0).event_time))
+"""
+WITHOUT_GLITCHES = """
+  filter(readings, (reading, i) -> not coalesce(reading.value = 0 and get(readings, i - 1).value <= get(readings, i + 1).value, false))
+"""
+INCREASE = """
+  aggregate({readings}, named_struct('last', cast(null as double), 'total', 0D),
+    (sofar, reading) -> named_struct('last', reading.value, 'total', sofar.total + case
+      when sofar.last is null then 0D
+      when reading.value >= sofar.last then reading.value - sofar.last
+      when sofar.last between {width} / 2 and {width} and reading.value >= 0 and reading.value < {width} / 2
+        then {width} - sofar.last + reading.value
+      else greatest(reading.value, 0D) end),
+    sofar -> sofar.total)
+"""
+
+
+def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
+    """Return the readings that count for at least one of the groups, with all their columns."""
+    if len(groups) == 1:  # compiled by Spark, which a function of an element is not
+        return readings.where(F.array_contains("groups", groups[0].name) & F.col("metric").isin(*groups[0].metrics))
+    return readings.where(F.expr(f"exists(groups, name -> {_counts_for(groups)})"))
+
+
+def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
+    """Turn instants into ticks: rows with the columns COUNTED but no device and value. They move the watermark and count nowhere.
+
+    They carry a metric and groups, because Spark pushes what it knows of readings (such as "the metric is not null")
+    below the watermark, and would keep ticks without them from ever reaching it.
+    """
+    return instants.select(
+        F.lit(None).cast("string").alias("device_id"),
+        F.lit(groups[0].metrics[0]).alias("metric"),
+        F.col("event_time"),
+        F.lit(None).cast("double").alias("value"),
+        F.expr(f"array({_listed(group.name for group in groups)})").alias("groups"),
+    )
+
+
+def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Metrics) -> DataFrame:
+    """Return one row per reading, group and window, with all columns of readings.
+
+    In a stream there is one watermark: the largest lateness of the groups.
+    The watermark follows the event time of readings, and a window closes once its *end* is behind it, whatever its step:
+    `window_end` carries the mark that Spark's own `window` puts on its column. (With the window's start as watermark
+    column, short windows would wait for the longest one.)
+    """
+    lateness = max(group.lateness_seconds for group in groups)
+    used = {name: metrics[name] for group in groups for name in group.metrics}
+    members = F.expr(f"filter(array_distinct(groups), name -> {_counts_for(groups)})")
+    group = F.explode(members) if len(groups) > 1 else F.lit(groups[0].name)
+    window_end = F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000})
+    return (
+        readings.withWatermark("event_time", f"{lateness} seconds")
+        .select("*", _end_seconds(used).alias("end_seconds"))
+        .select(*readings.columns, group.alias("device_group"), window_end)
+    )
+
+
+def aggregates(readings: DataFrame, groups: Sequence[Group], metrics: Metrics) -> DataFrame:
+    """Aggregate the windows of all groups, which share one watermark; the column `device_group` tells them apart."""
+    return by_window(windowed(readings, groups, metrics), groups, metrics)
+
+
+def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Metrics) -> DataFrame:
+    """Aggregate rows that already have `device_group` and `window_end`."""
+    used = {name: metrics[name] for group in groups for name in group.metrics}
+    windows = rows.groupBy("device_group", "device_id", "metric", "window_end")
+    window_start = F.unix_seconds("window_end") - by_metric({name: metric.step_seconds for name, metric in used.items()})
+    return windows.agg(*measures(used)).select(
+        "device_group",
+        "device_id",
+        "metric",
+        F.timestamp_seconds(window_start).alias("window_start"),
+        "window_end",
+        value(used).alias("value"),
+        *ALWAYS,
+    )
+
+
+def _end_seconds(metrics: Metrics) -> Column:
+    """Return the ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
+    slide = by_metric({name: m.every_seconds for name, m in metrics.items()})
+    seconds = F.unix_seconds("event_time")
+    first_end = seconds - F.pmod(seconds, slide) + slide
+    if all(m.slide_seconds is None for m in metrics.values()):
+        return first_end
+    step = by_metric({name: m.step_seconds for name, m in metrics.items()})
+    return F.explode(F.sequence(first_end, first_end + step - slide, slide))
+
+
+def _counts_for(groups: Sequence[Group]) -> str:
+    """Return SQL that says whether the group `name` is one of the groups and has the metric. As text, because a Column of 10,000 names
+    takes 5 s to build."""
+    return " or ".join(f"name in ({_listed(names)}) and metric in ({_listed(metrics)})" for metrics, names in by_metrics(groups).items())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(quoted, names))
+
+
+def by_metrics(groups: Sequence[Group]) -> dict[tuple[str, ...], list[str]]:
+    """Collect the names of groups that have the same metrics. Thousands of groups share few lists of metrics, and a test of 300 lists takes
+    seven times as long as one of 3."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for group in groups:
+        names.setdefault(group.metrics, []).append(group.name)
+    return names
+
+
+def kept_in_state(metrics: Metrics) -> list[str]:
+    """Names of ON_DEMAND that the metrics ask for."""
+    return sorted({name for metric in metrics.values() for name in NEEDS.get(metric.aggregation, ())})
+
+
+def measures(metrics: Metrics) -> list[Column]:
+    """Return the measures of the readings of a window, under the names of ALWAYS and ON_DEMAND."""
+    on_demand = [ON_DEMAND[name](metrics).alias(name) for name in kept_in_state(metrics)]
+    return [*(make().alias(name) for name, make in ALWAYS.items()), *on_demand]
+
+
+def value(metrics: Metrics) -> Column:
+    """The one value that the metric's aggregation type makes of the measures."""
+    made = F.lit(None).cast("double")
+    for aggregation in {m.aggregation for m in metrics.values()}:
+        make = VALUES.get(aggregation)
+        of_type = F.col(aggregation.value) if make is None else make(metrics)
+        made = F.when(_is_of(metrics, aggregation), of_type.cast("double")).otherwise(made)
+    return made
+
+
+def by_metric(values: Mapping[str, float]) -> Column:
+    """A number that depends on the metric."""
+    return F.expr(_by_metric(values))
+
+
+def _by_metric(values: Mapping[str, float]) -> str:
+    """CASE, not a join: measured faster in Spark and elsewhere."""
+    cases = (f"when {quoted(name)} then {number}{'L' if isinstance(number, int) else 'D'}" for name, number in values.items())
+    return f"case metric {' '.join(cases)} end"
+
+
+def _is_of(metrics: Metrics, *aggregations: Aggregation) -> Column:
+    return F.col("metric").isin([name for name, metric in metrics.items() if metric.aggregation in aggregations])
+
+
+def _probabilities(metrics: Metrics) -> list[float]:
+    """Each once: Spark keeps the values once, however many quantiles it takes of them."""
+    return sorted({metric.quantile for metric in metrics.values() if metric.quantile is not None})
+
+
+def _quantile(metrics: Metrics) -> Column:
+    places = {name: _probabilities(metrics).index(m.quantile) for name, m in metrics.items() if m.quantile is not None}
+    return F.expr(f"get(quantile, {_by_metric(places)})")
+
+
+def _increase(metrics: Metrics) -> Column:
+    """Null for a width: the metric declares none, so that no fall is a wrap."""
+    widths = {name: float(metric.wraps_at) for name, metric in metrics.items() if metric.wraps_at is not None}
+    width = f"({_by_metric(widths)})" if widths else "cast(null as double)"
+    return F.expr(INCREASE.format(readings=WITHOUT_GLITCHES, width=width))
+
+
+def _circular_mean(_: Metrics) -> Column:
+    """Rounded to 1e-9 degrees, so that a mean of north is 0 in whatever order readings are added up, and not now and then 359.99..."""
+    degrees = F.round(F.pmod(F.degrees(F.atan2("east", "north")), F.lit(360.0)), 9)
+    return F.when(F.hypot("east", "north") >= SHORTEST * F.col("count"), F.pmod(degrees, F.lit(360.0)))
+
+
+def quoted(text: str) -> str:
+    """Write a text as a string literal of Spark's SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+VALUES: dict[Aggregation, Callable[[Metrics], Column]] = {
+    Aggregation.AVERAGE: lambda _: F.col("sum") / F.col("count"),
+    Aggregation.TIME_WEIGHTED_AVERAGE: lambda _: F.expr(TIME_WEIGHTED),
+    Aggregation.COUNTER_INCREASE: _increase,
+    Aggregation.QUANTILE: _quantile,
+    Aggregation.CIRCULAR_MEAN: _circular_mean,
+}
+"""Functions for aggregation types whose value is no measure by itself."""
