@@ -147,7 +147,7 @@ def dead_messages(lake: Location, channel: str) -> list[Waiting]:
 
 
 def known_changes(lake: Location, channel: str, changes: Sequence[Change], now: datetime) -> dict[str, bool]:
-    """Return which of these changes were notified, for gold.notices. One from before the retained rows counts as held back."""
+    """Return which of these changes were notified, for gold.alerts.notices. One from before the retained rows counts as held back."""
     if not changes:
         return {}
     notified = {change.change_id: False for change in changes if change.known_at < retained_since(now)}
