@@ -27,8 +27,7 @@ from orchestration.jobs.gold.flows import follow_all
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from orchestration.storage.positions import FLOWS
-from orchestration.storage.reference_data import publish
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import publish, silver_config
 from silver.readings import readings
 
 

@@ -28,8 +28,7 @@ from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import table_of, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
-from orchestration.storage.reference_data import publish
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import publish, silver_config
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.tables import MAX_ARROW_ROWS, Table
 from silver.account import IDENTITY
