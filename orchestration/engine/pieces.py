@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.storage.delta import ask, literal, open_table
-from orchestration.storage.tables import MAX_ARROW_ROWS, Table
+from orchestration.storage.tables import Table
 
 HASHES = 256
 """Values of the first byte of an MD5, which Spark, delta-rs and Python compute alike."""
@@ -122,11 +122,6 @@ class Windows:
     first_end: int
     last_end: int
     in_memory: pa.Table | None = None
-
-    @property
-    def are_few(self) -> bool:
-        """Whether they are worth no job of Spark, and fit in a result of it."""
-        return self.fit(Limits(MAX_ARROW_ROWS, LIMITS.bytes))
 
     def whole(self) -> Piece:
         return Piece(self.first_end, self.last_end)

@@ -18,9 +18,6 @@ from orchestration.storage.delta import open_table, written_by
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
-MAX_ARROW_ROWS = 100_000
-"""Up to so many rows it is not worth to compile a job of Spark."""
-
 
 @dataclass(frozen=True)
 class Table:
