@@ -69,14 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int | None:
-    """Chosen on the command line."""
     chosen: int | None = pytestconfig.getoption("seed")
     return chosen
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests."""
     started = session()
     yield started
     started.stop()

@@ -231,7 +231,6 @@ def draw(results: list[Delays], file: Path) -> None:
 
 
 def main() -> None:
-    """Measure each way, print a table, draw a picture."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ways", nargs="*", choices=[[], *GOALS, "silence"])
     parser.add_argument("--rate", type=int, default=5000)

@@ -30,7 +30,6 @@ QUERIES = (
 
 
 def main() -> int:
-    """Measure and tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--conf", type=Path, default=REPOSITORY / "conf", help="of a lake that holds something")
     parser.add_argument("--rounds", type=int, default=20)

@@ -56,7 +56,6 @@ class Sender(asyncio.Protocol):
         self.over = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
         self.transport = cast(asyncio.Transport, transport)
         if self.way == "mqtt":
             self.transport.write(mqtt.connect(b"sender-%d" % os.getpid()))
@@ -130,7 +129,6 @@ def measure(way: str, port: int, rate: float, seconds: float) -> tuple[float, li
 
 
 def cpu_seconds(pid: int) -> float:
-    """That a process has spent until now."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -172,7 +170,6 @@ def taken(folder: Path) -> tuple[int, float]:
 
 
 def main() -> None:
-    """Measure each way and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ways", nargs="*")
     parser.add_argument("--seconds", type=float, default=10)

@@ -61,7 +61,6 @@ WHOLE_RUNS: dict[str, dict[str, Any]] = {
 
 
 def main() -> int:
-    """Measure in turn, tell."""
     options = parser_for(__doc__, "bench-flows")
     options.add_argument("--events", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=3)

@@ -20,7 +20,6 @@ FORMATS = ("json", "csv")
 
 
 def main() -> int:
-    """Measure in turn, tell."""
     options = _options()
     events = _events(options)
     runs: dict[str, list[tuple[Run, float]]] = {name: [] for name in FORMATS}

@@ -14,7 +14,6 @@ DEVICES, INTERVAL_SECONDS = 20_000, 30
 
 
 def main() -> int:
-    """Measure in turn, tell."""
     options = _options()
     runs: dict[int, list[Run]] = {count: [] for count in options.groups}
     for number in range(options.rounds):

@@ -50,7 +50,6 @@ def measured(conf: Path, options: argparse.Namespace, deliver: Deliver | None = 
 
 
 def is_clean(report: Mapping[str, Any]) -> bool:
-    """Whether the ledger and verify are."""
     return bool(report["ledger"] and report["verify"])
 
 
@@ -90,7 +89,6 @@ def _run(
 
 
 def _minute(number: int, arrived: Sequence[Arrival], begin: float, looks: Sequence[tuple[float, int]]) -> dict[str, Any]:
-    """Of the events that landed in it."""
     landed = [each for each in arrived if number * MINUTE <= each.landed_at - begin < (number + 1) * MINUTE]
     return {
         "minute": number,

@@ -24,7 +24,6 @@ FORMATS = {"json": PayloadFormat("json", Origin(field="device"), Time("ts", "epo
 
 
 def main() -> int:
-    """Measure, tell."""
     options = _options()
     table, found = narrow_table("format", "bytes", "measurements", "silver, a second", "verify, a second"), dict[str, Any]()
     for name, shape in FORMATS.items():

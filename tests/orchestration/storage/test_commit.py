@@ -24,7 +24,6 @@ FILE = File("plant", "a.json", AT)
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Table:
-    """An empty bronze.events."""
     made = Table("bronze.events", Location(tmp_path / "events"), EVENTS, ("ingested_at", "bronze_batch", "bronze_row"), EVENTS_PARTITION)
     ensure(made)
     return made
