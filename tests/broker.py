@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +145,6 @@ class Broker(ServerProcess):
 
         until(is_answered, lambda: f"{topic}/{partition} has no leader")
         return found[0]
-
-
-def broker(folder: Path) -> AbstractContextManager[Broker]:
-    return Broker(folder).running()
 
 
 @contextmanager

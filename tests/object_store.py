@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,3 @@ class Store(ServerProcess):
     def delete(self, bucket: str, keys: Sequence[str]) -> None:
         for key in keys:
             self.client.delete_object(Bucket=bucket, Key=key)
-
-
-def object_store(folder: Path) -> AbstractContextManager[Store]:
-    return Store(folder).running()
