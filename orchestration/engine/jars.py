@@ -35,9 +35,7 @@ class Jar:
 
 
 def fetched(lock: Traversable | None = None) -> list[Path]:
-    """All jars of a lock (None: conf/jars.lock), on this disk and with the right bytes; fetches what is missing, with TidemarkError where
-    that fails.
-    """
+    """All jars of a lock (None: conf/jars.lock), with the right bytes; what is missing is fetched. TidemarkError where that fails."""
     folder = cache() / "jars"
     jars = locked((lock or files("conf") / "jars.lock").read_text())
     if missing := absent(jars, folder):

@@ -111,8 +111,7 @@ class Lake(LakeStore):
 
 @contextmanager
 def heap_is_named(lake: Lake) -> Iterator[None]:
-    """An error in here is told as one of memory if the session's log has come to say so: Spark then ends in many ways, most of which name
-    something else."""
+    """Raise an error in here as one of memory if the session's log has come to say so: Spark then mostly names something else."""
     log = lake.log
     before = log.stat().st_size if log.exists() else 0
     try:
