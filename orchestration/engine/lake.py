@@ -63,9 +63,7 @@ class Lake(LakeStore):
     def read(self, name: str) -> DataFrame:
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
-    def stream(  # noqa: PLR0917
-        self, flow: str, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT, name: str | None = None
-    ) -> DataFrame:
+    def stream(self, flow: str, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT, name: str | None = None) -> DataFrame:
         """A table as a flow reads it: from a version on, in the order in which it was written. `name`: of the source in the checkpoint.
 
         Where files of that were compacted and are gone, a new flow begins with all that the table holds, in one batch, as without a limit

@@ -18,7 +18,8 @@ from rich.table import Table
 from tests.bench.factory import TIDEMARK
 from tests.bench.processes import FailedError, Run, timed
 
-Name, Result = TypeVar("Name"), TypeVar("Result")
+Name = TypeVar("Name")
+Result = TypeVar("Result")
 REPOSITORY = Path(__file__).parents[2]
 progress = Console(stderr=True, log_path=False)
 """Says what is being measured; the tables go to stdout."""
