@@ -47,7 +47,7 @@ def test_a_query_sees_one_cut_by_number_by_time_or_the_newest_and_the_newest_rev
 
 
 def test_a_snapshot_that_is_not_there_is_refused_with_those_that_are(lake: Lake) -> None:
-    with pytest.raises(TidemarkError, match="there is no snapshot 7; the lake has 0 to [23], from"):
+    with pytest.raises(TidemarkError, match=r"there is no snapshot 7; the lake has 0 to \d, from"):
         lake.sql(COUNTS, snapshot=7)
     with pytest.raises(TidemarkError, match="there is no snapshot at 2000-01-01 00:00:00"):
         lake.sql(COUNTS, at=datetime(2000, 1, 1, tzinfo=UTC))
