@@ -120,20 +120,20 @@ def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
 
 
 def _feed(plan: Plan, landing: Landing, options: dict[str, Any], progress: Callable[[Messages], None]) -> None:
-    from orchestration.connectors.simulator import feed
+    from orchestration.connectors.simulator.landing import MOST_SHUFFLED_FILES, at_rate, in_order, shuffled
 
     files = min(options["files"] or DEFAULT_FILES, plan.events)
     if options["rate"]:
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        feed.at_rate(plan, landing, stop, progress)
+        at_rate(plan, landing, stop, progress)
     elif options["order"] == "shuffled":
-        if files > feed.MOST_SHUFFLED_FILES:
-            raise click.UsageError(f"--order shuffled writes all files at once, at most {feed.MOST_SHUFFLED_FILES}; --files is {files}")
-        feed.shuffled(plan, landing, files, progress)
+        if files > MOST_SHUFFLED_FILES:
+            raise click.UsageError(f"--order shuffled writes all files at once, at most {MOST_SHUFFLED_FILES}; --files is {files}")
+        shuffled(plan, landing, files, progress)
     else:
-        feed.in_order(plan, landing, files, progress)
+        in_order(plan, landing, files, progress)
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestration.conf.starter import write_starter
-from orchestration.connectors.simulator.feed import in_order
-from orchestration.connectors.simulator.landing import Landing
+from orchestration.connectors.simulator.landing import Landing, in_order
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake

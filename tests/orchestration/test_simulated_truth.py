@@ -15,8 +15,7 @@ from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
-from orchestration.connectors.simulator.feed import in_order
-from orchestration.connectors.simulator.landing import Landing, truth_folder
+from orchestration.connectors.simulator.landing import Landing, in_order
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from silver.aggregation import Aggregation
 from silver.spec import Metric, Policy
@@ -147,7 +146,7 @@ def simulated(made: Conf, case: Case) -> pd.DataFrame:
     (made.folder / "landing").mkdir()
     for n, name in enumerate(name for names in case.files for name in names):
         os.utime(landing / name, (1_700_000_000 + n, 1_700_000_000 + n))
-    return pd.read_parquet(truth_folder(landing))
+    return pd.read_parquet(f"{landing}.truth")
 
 
 def batches_of(events: pd.DataFrame) -> list[list[str]]:

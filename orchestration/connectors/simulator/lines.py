@@ -51,9 +51,12 @@ class Lines:
         self._tails = _texts(f'{closing}{_member("zone", device.zone)},"ts":"' for device in plan.devices)
 
     def bytes_of(self, messages: Messages) -> memoryview:
-        """One line a message, line ends included; malformed ones are broken in their own way."""
+        """Write one line a message, line ends included; malformed ones are broken in their own way."""
         device, measured = pa.array(messages["device"]), self._measurements(messages)
-        whole = _joined(self._heads.take(device), measured, self._tails.take(device), _instants(messages), _constant('Z"}\n'))
+        # The `Z` of an instant stands in the constant, since Arrow prints times of a zone slowly.
+        times = pa.array(messages["event_us"] // 1000).cast(pa.timestamp("ms")).cast(pa.large_string()).cast(pa.large_binary())
+        instants = pc.binary_replace_slice(times, 10, 11, b"T")
+        whole = _joined(self._heads.take(device), measured, self._tails.take(device), instants, _constant('Z"}\n'))
         is_malformed = messages["kind"] == Kind.MALFORMED
         broken = [_broken(whole[int(n)].as_py(), messages[n]) for n in np.flatnonzero(is_malformed)]
         if broken:
@@ -62,7 +65,7 @@ class Lines:
         return memoryview(data)[: np.frombuffer(offsets, np.int64)[len(whole)]]
 
     def _measurements(self, messages: Messages) -> pa.Array:
-        """All measurements of each message; a dropout is left out."""
+        """Write all measurements of each message; a dropout is left out."""
         is_measured = ~np.isnan(messages["value"])
         row, column = np.nonzero(is_measured)
         metric = pa.array(messages["metric"][row] + column)
@@ -76,7 +79,7 @@ class Lines:
 
 
 def truth(messages: Messages, plan: Plan, file: str, first_line: int) -> pa.Table:
-    """The truth about the messages, which are lines `first_line` and on of the file."""
+    """Return the truth about the messages, which are lines `first_line` and on of the file."""
     is_malformed = messages["kind"] == Kind.MALFORMED
     is_measured = ~np.isnan(messages["value"])
     is_measured[is_malformed] = np.arange(plan.width) == 0
@@ -103,12 +106,6 @@ def _joined(*pieces: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*pieces, _constant(""))
 
 
-def _instants(messages: Messages) -> pa.Array:
-    """ISO 8601 with milliseconds; its `Z` stands in what follows, since Arrow prints times of a zone slowly."""
-    texts = pa.array(messages["event_us"] // 1000).cast(pa.timestamp("ms")).cast(pa.large_string()).cast(pa.large_binary())
-    return pc.binary_replace_slice(texts, 10, 11, b"T")
-
-
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -122,12 +119,12 @@ def _constant(text: str) -> pa.Scalar:
 
 
 def _member(name: str, text: str | None) -> str:
-    """A member of an object, left out where there is nothing to say."""
+    """Write a member of an object, left out where there is nothing to say."""
     return "" if text is None else f',"{name}":{_text(text)}'
 
 
 def _broken(line: bytes, message: np.void) -> bytes:
-    """The line with its defect; a resend has the same bytes."""
+    """Break the line by its defect; a resend has the same bytes."""
     text = line[:-1]
     broken = {
         Defect.BROKEN_NUMBER: FIRST_NUMBER.sub(rb'":\1..', text, count=1),

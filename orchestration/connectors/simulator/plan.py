@@ -10,8 +10,7 @@ from silver.spec import UNASSIGNED_GROUP, Metric
 
 DEFAULT_START = datetime(2026, 1, 5, tzinfo=UTC)
 MICROSECONDS = 1_000_000
-WITHOUT_END = 2**62
-"""Events of a simulation that goes on until it is stopped."""
+WITHOUT_END = 2**62  # events of a simulation that goes on until it is stopped
 SHORTEST_INTERVAL = 0.001
 """Seconds. Event times are written in milliseconds, and two readings of one device at one instant would be one reading."""
 

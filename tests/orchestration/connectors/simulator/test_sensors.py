@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from orchestration.conf.model import Device
-from orchestration.connectors.simulator import sensors
+from orchestration.connectors.simulator import messages
+from orchestration.connectors.simulator.messages import Floats, Sensors
 from orchestration.connectors.simulator.plan import Odds, Plan
-from orchestration.connectors.simulator.sensors import Floats, Sensors
 from silver.aggregation import Aggregation
 from silver.spec import Metric
+
+TEMPERATURE = Metric("temperature", Aggregation.AVERAGE, 60, "degC")
 
 
 def values(metric: Metric, ticks: int, devices: int = 1) -> Floats:
@@ -20,23 +22,23 @@ def values(metric: Metric, ticks: int, devices: int = 1) -> Floats:
 
 def test_a_value_is_near_the_value_before(monkeypatch: pytest.MonkeyPatch) -> None:
     for share in ("STUCK_SHARE", "DROPOUT_SHARE", "SPIKE_SHARE"):
-        monkeypatch.setattr(sensors, share, 0.0)
-    same_minute = values(Metric("temperature", Aggregation.AVERAGE, 60, "degC"), 1440 * 90)[:, 0].reshape(90, 1440)
+        monkeypatch.setattr(messages, share, 0.0)
+    same_minute = values(TEMPERATURE, 1440 * 90)[:, 0].reshape(90, 1440)
     noise = (same_minute - same_minute.mean(axis=0)).ravel()  # without the daily cycle
     assert np.corrcoef(noise[1:], noise[:-1])[0, 1] > 0.85
 
 
 def test_a_stuck_sensor_repeats_itself_for_30_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "STUCK_SHARE", 0.05)
-    monkeypatch.setattr(sensors, "DROPOUT_SHARE", 0.0)
-    seen = values(Metric("temperature", Aggregation.AVERAGE, 60, "degC"), 2100)[:, 0]
+    monkeypatch.setattr(messages, "STUCK_SHARE", 0.05)
+    monkeypatch.setattr(messages, "DROPOUT_SHARE", 0.0)
+    seen = values(TEMPERATURE, 2100)[:, 0]
     begins = np.flatnonzero(np.diff(seen, prepend=np.nan) != 0)
     assert np.diff(begins).max() >= 30
 
 
 def test_a_sensor_drops_out_for_the_share_of_the_time_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "DROPOUT_SHARE", 0.1)
-    assert np.isnan(values(Metric("temperature", Aggregation.AVERAGE, 60, "degC"), 2000)).mean() == pytest.approx(0.1)
+    monkeypatch.setattr(messages, "DROPOUT_SHARE", 0.1)
+    assert np.isnan(values(TEMPERATURE, 2000)).mean() == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
