@@ -1,1 +1,1 @@
-"""Alerts that are told where events arrive: `tidemark alerts watch`."""
+"""Alerts that people are notified of where events arrive: `tidemark alerts watch`."""

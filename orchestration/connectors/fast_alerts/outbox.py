@@ -10,8 +10,7 @@ from orchestration.errors import without_secrets
 
 MOST_WAITING = 10_000
 RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
-END_SECONDS = 5.0
-"""For what waits when the watch ends."""
+END_SECONDS = 5.0  # for what waits when the watch ends
 
 
 class Outbox:

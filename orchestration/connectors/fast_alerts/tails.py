@@ -1,7 +1,7 @@
 """Events as they arrive, beside whoever brings them to bronze: the end of a spool, and the ends of Kafka's partitions.
 
 A collector knows nothing of it: its spool is read as bronze reads it, so that nothing here can delay an acknowledgement. No group of
-consumers is joined: the watch keeps its own place. The first time, a tail begins with what comes next.
+consumers is joined: the watch keeps its own position. The first time, a tail begins with what comes next.
 """
 
 import time
@@ -23,12 +23,9 @@ from orchestration.connectors.sources.spool_records import MARK_BYTES, segments
 from orchestration.storage.lake_layout import spool_folder
 
 AT_ONCE = 500
-PAUSE_SECONDS, LIST_SECONDS = 0.002, 0.05
-"""Between two looks at a segment, or at Kafka, and at the names of segments."""
-WAIT_SECONDS, TOPICS_SECONDS = 0.05, 30.0
-"""For a message, and between two looks which partitions there are."""
-Place = dict[str, int]
-"""The position of a tail: the byte of a segment by its number, or the next offset by topic/partition."""
+PAUSE_SECONDS, LIST_SECONDS = 0.002, 0.05  # between two looks at a segment, or at Kafka, and at the names of segments
+WAIT_SECONDS, TOPICS_SECONDS = 0.05, 30.0  # for a message, and between two looks which partitions there are
+Position = dict[str, int]  # the position of a tail: the byte of a segment by its number, or the next offset by topic/partition
 
 
 class Arrived(NamedTuple):
@@ -36,29 +33,29 @@ class Arrived(NamedTuple):
 
     source: str
     events: pa.Table | None
-    place: Place
+    position: Position
 
 
-def beginning(conf: Conf, source: Source) -> Place:
-    """The place of a tail that has none yet: the end of its spool. Empty for Kafka: its brokers may not answer now."""
+def beginning(conf: Conf, source: Source) -> Position:
+    """Return the position of a tail that has none yet: the end of its spool. Empty for Kafka: its brokers may not answer now."""
     if isinstance(source.transport, KafkaSettings):
         return {}
-    found = segments(spool_folder(conf.lake, source.name).local)
-    return {str(number): file.stat().st_size for number, file in found.items() if number == max(found)} or {"-1": 0}
+    files = segments(spool_folder(conf.lake, source.name).local)
+    return {str(number): file.stat().st_size for number, file in files.items() if number == max(files)} or {"-1": 0}
 
 
-def tail(conf: Conf, source: Source, place: Place) -> Iterator[Arrived]:
+def tail(conf: Conf, source: Source, position: Position) -> Iterator[Arrived]:
     """Without end. SourceDownError, or whatever else is wrong, where it cannot be read now; then it can be called again."""
     if isinstance(source.transport, KafkaSettings):
-        return _messages(source.name, source.transport, place)
-    return _records(source.name, spool_folder(conf.lake, source.name).local, place)
+        return _messages(source.name, source.transport, position)
+    return _records(source.name, spool_folder(conf.lake, source.name).local, position)
 
 
-def _records(source: str, folder: Path, place: Place) -> Iterator[Arrived]:
-    found, listed, is_told = segments(folder), 0.0, False
-    ((number, byte),) = ((int(n), at) for n, at in place.items())
+def _records(source: str, folder: Path, position: Position) -> Iterator[Arrived]:
+    files, listed, is_end_said = segments(folder), 0.0, False
+    ((number, byte),) = ((int(n), at) for n, at in position.items())
     while True:
-        file, came = found.get(number), False
+        file, came = files.get(number), False
         with suppress(FileNotFoundError):  # bronze has it, and has removed it
             if file is not None and file.stat().st_size > max(byte, MARK_BYTES):
                 for events, end in behind(source, file, max(byte, MARK_BYTES), AT_ONCE):
@@ -68,27 +65,28 @@ def _records(source: str, folder: Path, place: Place) -> Iterator[Arrived]:
             time.sleep(PAUSE_SECONDS)
             if time.monotonic() > listed + LIST_SECONDS:
                 # The next segment is listed first, and the last one then read to its end: nobody writes to it any more.
-                following = min((n for n in found if n > number), default=None)
-                found, listed = segments(folder), time.monotonic()
+                following = min((n for n in files if n > number), default=None)
+                files, listed = segments(folder), time.monotonic()
                 if following is not None:
-                    number, byte, is_told = following, 0, False
-                elif not is_told and max(found, default=-1) <= number:
-                    is_told = True
+                    number, byte, is_end_said = following, 0, False
+                elif not is_end_said and max(files, default=-1) <= number:
+                    is_end_said = True
                     yield Arrived(source, None, {str(number): byte})
 
 
-def _messages(source: str, transport: KafkaSettings, place: Place) -> Iterator[Arrived]:
-    kafka, is_first, place = Kafka(source, transport, 0), not place, dict(place)
+def _messages(source: str, transport: KafkaSettings, position: Position) -> Iterator[Arrived]:
+    kafka, is_first, position = Kafka(source, transport, 0), not position, dict(position)
     assigned: dict[str, PartitionId] = {}
     while True:
         there = {f"{name}/{number}": (name, number) for name, topic in kafka.there({}).items() for number in topic.partitions}
         if there != assigned:
             first, last = kafka.client.offsets(there.values(), "earliest"), kafka.client.offsets(there.values(), "latest")
-            for key, of in there.items():  # what is new, or gone, begins with the oldest that there is
-                begin = place.get(key, last[of] if is_first else first[of])
-                place[key] = begin if first[of] <= begin <= last[of] else first[of]
+            for key, partition_id in there.items():  # what is new, or gone, begins with the oldest that there is
+                begin = position.get(key, last[partition_id] if is_first else first[partition_id])
+                position[key] = begin if first[partition_id] <= begin <= last[partition_id] else first[partition_id]
             assigned, is_first = there, False
-            kafka.client.ask(partial(kafka.client.reader.assign, [TopicPartition(*of, place[key]) for key, of in there.items()]))
+            begins = [TopicPartition(*partition_id, position[key]) for key, partition_id in there.items()]
+            kafka.client.ask(partial(kafka.client.reader.assign, begins))
         left, next_look = {*there}, time.monotonic() + TOPICS_SECONDS
         while time.monotonic() < next_look and assigned:
             good = list[Message]()
@@ -96,16 +94,16 @@ def _messages(source: str, transport: KafkaSettings, place: Place) -> Iterator[A
                 key, error = f"{message.topic()}/{message.partition()}", message.error()
                 if error is None:
                     good.append(message)
-                    place[key] = (message.offset() or 0) + 1
+                    position[key] = (message.offset() or 0) + 1
                 elif error.code() == KafkaError._PARTITION_EOF:
                     left.discard(key)
                 elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                     assigned = {}
             if good:
-                yield Arrived(source, events_of(source, good)[0], dict(place))
+                yield Arrived(source, events_of(source, good)[0], dict(position))
             if not left:
                 left = {""}  # once is enough
-                yield Arrived(source, None, dict(place))
+                yield Arrived(source, None, dict(position))
 
 
 def _polled(client: KafkaClient) -> list[Message]:

@@ -1,7 +1,7 @@
-"""`tidemark alerts watch`: fast alerts are judged where events arrive, and told at once; one process a lake.
+"""`tidemark alerts watch`: fast alerts are judged where events arrive, and people are notified at once; one process a lake.
 
-What is known (places of the tails, states, messages that wait) is kept in a file as it was at one instant, once a second. A process that
-is killed goes on from there, and tells what it told since then a second time, with the same message ids.
+Positions of the tails, states and messages that wait are kept in a file as they were at one instant, once a second. A process that is
+killed goes on from there, and sends what it sent since then a second time, with the same message ids.
 """
 
 import gc
@@ -28,31 +28,29 @@ from orchestration.alerts.records import silences
 from orchestration.conf.model import Conf, Source
 from orchestration.connectors.channels.all import channels
 from orchestration.connectors.fast_alerts.outbox import Outbox
-from orchestration.connectors.fast_alerts.tails import AT_ONCE, Arrived, Place, beginning, tail
+from orchestration.connectors.fast_alerts.tails import AT_ONCE, Arrived, Position, beginning, tail
 from orchestration.errors import ConfError, describe
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
-from orchestration.storage.silver_inputs import silver_config
+from orchestration.storage.silver_settings import silver_config
 from orchestration.storage.state_file import StateFile
 from silver.schema import DEVICES
 
 Notify = Callable[[str], None]
 STATE = "state.json"
 WAIT_SECONDS, KEEP_SECONDS, REGISTRY_SECONDS, RETRY_SECONDS = 0.2, 1.0, 10.0, 1.0
-SWITCH_SECONDS = 0.0005
-"""After which a channel that is sending lets events be judged; Python's own is ten times as long."""
-CATCH_UP_SECONDS = 5.0
-"""For what came while nobody watched; until then nobody is said to be silent."""
+SWITCH_SECONDS = 0.0005  # after which a channel that is sending lets events be judged; Python's own is ten times as long
+CATCH_UP_SECONDS = 5.0  # for what came while nobody watched; until then nobody is said to be silent
 
 
 @dataclass(frozen=True)
 class Known:
-    """The content of the state file. `declared`: the declaration of each alert; a changed one begins anew. `notified`: ids of alerts
-    that people were notified of, and not yet of their end."""
+    """The content of the state file. `of`: the declaration of each alert; a changed one begins anew. `told`: ids of alerts that people
+    were notified of, and not yet of their end."""
 
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, Position] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
     watched: dict[str, Watched] = field(default_factory=dict)
     waiting: dict[str, list[Message]] = field(default_factory=dict)
@@ -80,13 +78,13 @@ class Watch:
         """Until `stop` is set; HeldError where another process watches this lake."""
         sys.setswitchinterval(SWITCH_SECONDS)
         with sole_writer(fast_alerts_folder(self._conf.lake), doing="watches alerts of this lake"):
-            known = self._file.read() or Known()
-            self._places = {source.name: known.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
-            same = {name: of for name, of in known.watched.items() if known.of.get(name) == repr(self._alerts.get(name))}
-            self._told, self._silences = known.told, silences(self._conf.lake)
+            kept = self._file.read() or Known()
+            self._positions = {source.name: kept.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
+            same = {name: watched for name, watched in kept.watched.items() if kept.of.get(name) == repr(self._alerts.get(name))}
+            self._told, self._silences = kept.told, silences(self._conf.lake)
             self._fast = FastAlerts(self._alerts.values(), silver_config(self._conf), self._devices(), same)
             self._outboxes = {
-                name: Outbox(name, channel, known.waiting.get(name, []), self._notify) for name, channel in channels(self._conf).items()
+                name: Outbox(name, channel, kept.waiting.get(name, []), self._notify) for name, channel in channels(self._conf).items()
             }
             for source in self._sources:
                 threading.Thread(target=self._follow, args=(source,), name=f"tail {source.name}", daemon=True).start()
@@ -100,12 +98,12 @@ class Watch:
                 self._keep().result()
 
     def _loop(self) -> None:
-        begun = kept = looked = registry_at = time.monotonic()
+        start = kept = looked = registry_at = time.monotonic()
         keeping = self._keep()
         while not self.stop.is_set():
             self._take(self._waiting_events())
             now = time.monotonic()
-            if now > looked + WAIT_SECONDS and (not self._behind or now > begun + CATCH_UP_SECONDS):
+            if now > looked + WAIT_SECONDS and (not self._behind or now > start + CATCH_UP_SECONDS):
                 looked = now
                 self._tell(self._fast.silences(datetime.now(UTC)), is_silence=True)
             if now > registry_at + REGISTRY_SECONDS:
@@ -139,7 +137,7 @@ class Watch:
         except Exception as error:
             self._notify(f"events of {', '.join(sorted({one.source for one in several}))} are passed over: {describe(error)}")
         for one in several:
-            self._places[one.source] = one.place
+            self._positions[one.source] = one.position
             if one.events is None:
                 self._behind.discard(one.source)
 
@@ -156,12 +154,11 @@ class Watch:
                     self._outboxes[name].add([message])
 
     def _keep(self) -> "Future[None]":
-        """Save the state. A thread writes it to the disk, and then the sent messages, which the job behind gold.alerts does not send
-        again."""
+        """Save the state. A thread writes it, and then the sent messages, which the job behind gold.alerts does not send again."""
         sent = {name: outbox.take_sent() for name, outbox in self._outboxes.items()}
         waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
-        of = {name: repr(alert) for name, alert in self._alerts.items()}
-        content = msgspec.json.encode(Known(self._places, of, self._fast.watched, waiting, self._told))
+        declared = {name: repr(alert) for name, alert in self._alerts.items()}
+        content = msgspec.json.encode(Known(self._positions, declared, self._fast.watched, waiting, self._told))
         return self._writer.submit(self._write, msgspec.Raw(content), sent)
 
     def _write(self, content: msgspec.Raw, sent: Mapping[str, Sequence[Message]]) -> None:
@@ -172,16 +169,16 @@ class Watch:
 
     def _follow(self, source: Source) -> None:
         """In a thread: a source that is down delays no other."""
-        place, is_told = self._places[source.name], False
+        position, is_said = self._positions[source.name], False
         while True:
             try:
-                for arrived in tail(self._conf, source, place):
-                    place, is_told = arrived.place, False
+                for arrived in tail(self._conf, source, position):
+                    position, is_said = arrived.position, False
                     self._arrived.put(arrived)
             except Exception as error:
-                if not is_told:
+                if not is_said:
                     self._notify(f"{describe(error)}" if source.name in str(error) else f"source {source.name}: {describe(error)}")
-                is_told = True
+                is_said = True
                 time.sleep(RETRY_SECONDS)
 
     def _devices(self) -> pa.Table:
