@@ -1,18 +1,24 @@
 """`tidemark collect` as a process, for tests and benchmarks."""
 
+import http.client
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from orchestration.connectors.sources.spool import Spool
 from tests.certificates import self_signed
+from tests.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = "from orchestration.cli.app import main; main()"
+JSON = {"Content-Type": "application/json"}
 PAYLOAD = "format: json, device: {field: device}, time: {field: ts}, metric: {field: metric}, value: {field: value}"
 FILES = {
     "pipeline": "pipeline: test\nlake: ./lake\npolicy: {lateness_seconds: 600}\n",
@@ -41,6 +47,7 @@ class Collector:
     """A process in a group of its own. `folder`: of its conf. `ports`: by source. `log`: what it has said until then."""
 
     def __init__(self, conf: Path, *names: str, **environment: str) -> None:
+        """Returns when it listens for all of its sources."""
         self.log: list[str] = []
         self.folder = conf.parent
         command = [sys.executable, "-c", PROGRAM, "--conf", str(conf), "collect", *names]
@@ -58,6 +65,23 @@ class Collector:
             pass
         return line
 
+    def connect(self, source: str = "plain") -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.ports[source]), PATIENCE_SECONDS)
+
+    def ask(
+        self, body: bytes, headers: Mapping[str, str] = JSON, source: str = "plain", *, method: str = "POST", path: str = "/events"
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and answer."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.ports[source], timeout=PATIENCE_SECONDS)) as connection:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            content = answer.read()
+            return answer.status, json.loads(content) if content.startswith(b"{") else {}
+
+    def kept(self, source: str = "plain") -> list[bytes]:
+        """Events in the spool."""
+        return [payload for _, payload in spooled(self.folder, source)]
+
     def _line(self) -> str:
         assert self.process.stderr
         line = self.process.stderr.readline()
@@ -71,10 +95,12 @@ class Collector:
         return self.wait()
 
     def kill(self) -> int:
+        """As the power does it."""
         self.process.kill()
         return self.wait()
 
     def wait(self) -> int:
+        """Until it has ended."""
         assert self.process.stderr
         self.log += self.process.stderr.readlines()
         self.process.stderr.close()

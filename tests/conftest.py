@@ -69,12 +69,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int | None:
+    """Chosen on the command line."""
     chosen: int | None = pytestconfig.getoption("seed")
     return chosen
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    """One session for all tests."""
     started = session()
     yield started
     started.stop()
@@ -83,10 +85,10 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A Kafka broker for all tests, each with topics of its own. A test that kills it starts it again."""
-    from tests.broker import Broker
+    from tests.broker import broker
 
-    with Broker(tmp_path_factory.mktemp("kafka")).running() as started:
-        yield started
+    with broker(tmp_path_factory.mktemp("kafka")) as of_tests:
+        yield of_tests
 
 
 @pytest.fixture
@@ -106,13 +108,13 @@ def topic(running: Broker, patient: None) -> str:
     return name
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """An S3-compatible store for the tests of a module."""
-    from tests.object_store import Store
+    """An S3-compatible store for all tests, each with buckets of its own. A test that kills it starts it again."""
+    from tests.object_store import object_store
 
-    with Store(tmp_path_factory.mktemp("s3")).running() as started:
-        yield started
+    with object_store(tmp_path_factory.mktemp("s3")) as of_tests:
+        yield of_tests
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -36,6 +36,7 @@ class ServerProcess(ABC):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     def kill(self) -> None:
+        """As `kill -9` does."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -47,6 +48,7 @@ class ServerProcess(ABC):
 
     @contextmanager
     def running(self) -> Iterator[Self]:
+        """Started, and ended behind it."""
         try:
             self.start()
             yield self

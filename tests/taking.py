@@ -1,4 +1,4 @@
-"""Sources that a process of its own brings to bronze until it is killed; what a run does before silver, without Spark."""
+"""What a run does before silver, without Spark: sources are brought to bronze, by this process, or by another one until it is killed."""
 
 import pickle
 import subprocess
@@ -10,8 +10,28 @@ from pathlib import Path
 
 from orchestration.conf.model import Conf
 from orchestration.connectors.sources.all import sources
-from orchestration.jobs.bronze import commit_batch, poll
-from orchestration.storage.tables import LakeStore
+from orchestration.connectors.sources.source import Source
+from orchestration.jobs.bronze import CommittedBatch, commit_batch, poll
+from orchestration.storage.tables import LakeStore, ensure
+
+
+def opened(conf: Conf) -> LakeStore:
+    lake = LakeStore(conf)
+    ensure(lake.tables["bronze.events"])
+    return lake
+
+
+def take(lake: LakeStore, *chosen: Source) -> CommittedBatch | None:
+    """What sources have, those of conf if none is named, in one batch."""
+    ready = [batch for source in chosen or sources(lake.conf) if (batch := poll(lake, source))]
+    return commit_batch(lake, ready, nullcontext()) if ready else None
+
+
+def take_all(lake: LakeStore, *chosen: Source) -> None:
+    """Until nothing is left."""
+    chosen = chosen or tuple(sources(lake.conf))
+    while take(lake, *chosen):
+        pass
 
 
 @contextmanager
@@ -30,6 +50,7 @@ def taking(conf: Conf) -> Iterator[None]:
 
 
 def take_until_killed(conf: Conf) -> None:
+    """Small batches, one after another."""
     lake, of_lake = LakeStore(conf), sources(conf)
     while True:
         for source in of_lake:

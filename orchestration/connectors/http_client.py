@@ -33,8 +33,7 @@ class NoAnswerError(TidemarkError):
 
 
 class PostError(TidemarkError):
-    """The answer of an address that does not accept a request, such as "answered 503". It names no part of the address, which may be
-    secret."""
+    """The answer of an address that does not accept a request. It names no part of the address, which may be secret."""
 
     def __init__(self, what: str, *, is_final: bool = False) -> None:
         """`is_final`: a repeat of the request is of no use."""

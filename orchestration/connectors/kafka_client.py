@@ -19,8 +19,7 @@ from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
 
-PATIENCE_SECONDS = 5.0
-"""For an answer, and for the next message of a range that is known to be there."""
+PATIENCE_SECONDS = 5.0  # for an answer, and for the next message of a range that is known to be there
 MESSAGES_AT_ONCE, POLL_SECONDS = 10_000, 0.1
 CONNECTION = {"client.id": "tidemark", "log_level": 0, "reconnect.backoff.max.ms": 1000}
 READER = {
@@ -34,8 +33,7 @@ READER = {
     "fetch.queue.backoff.ms": 10,  # by default a second, after every 100,000 messages that were faster than we are (measured)
 }
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
-PartitionId = tuple[str, int]
-"""A topic and a partition of it."""
+PartitionId = tuple[str, int]  # a topic and a partition of it
 HEADERS_OF = methodcaller("headers")
 """A call that survives a header whose name is not UTF-8. The client then returns a list with a hole and sets an exception. Called like
 this, Python sees the exception; a plain call reads the list and ends the process, at every start (seen with 2.16.1 and Python 3.11)."""
@@ -59,20 +57,14 @@ class Topic:
     partitions: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Asker:
-    """Who asks, as errors say it: `source plant` `cannot be read from` the brokers; `file` declares it."""
-
-    name: str
-    problem: str
-    file: str
-
-
 class KafkaClient:
-    """A client for one source or sink; it connects when it is first asked. `options`: as in conf, without their secrets."""
+    """A client for one source or sink; it connects when it is first asked. `options`: as in conf, without their secrets.
 
-    def __init__(self, asker: Asker, servers: str, options: Mapping[str, str]) -> None:
-        self._asker, self._servers, self._options = asker, servers, options
+    `problem`: how errors begin, such as "source plant cannot be read from". `file`: of conf, that declares it.
+    """
+
+    def __init__(self, problem: str, file: str, servers: str, options: Mapping[str, str]) -> None:
+        self._problem, self._file, self._servers, self._options = problem, file, servers, options
         self._secrets: set[str] = set()
         self._said = ""
 
@@ -157,11 +149,10 @@ class KafkaClient:
         return CONNECTION | values | {"bootstrap.servers": self._servers, "error_cb": self.note}
 
     def _looked_up(self, name: str, value: str) -> str:
-        """Resolve a reference to a variable or a file."""
         try:
-            looked_up = resolved(value, self._asker.file)
+            looked_up = resolved(value, self._file)
         except TidemarkError as error:
-            raise SourceDownError(f"{self._asker.name} {self._asker.problem} the brokers: for kafka.options.{name}, {error}") from None
+            raise SourceDownError(f"{self._problem} the brokers: for kafka.options.{name}, {error}") from None
         self._secrets |= {looked_up} - {value}
         return looked_up
 
@@ -187,8 +178,8 @@ class KafkaClient:
         said = f"{reason} ({self._said})" if self._said and self._said != reason else reason
         for secret in filter(None, self._secrets):
             said = said.replace(secret, "***")
-        remedy = f"it is tried again later; see that they run, and that servers and options in {self._asker.file} are right"
-        return SourceDownError(f"{self._asker.name} {self._asker.problem} the brokers {self._servers}: {said}; {remedy}.")
+        remedy = f"it is tried again later; see that they run, and that servers and options in {self._file} are right"
+        return SourceDownError(f"{self._problem} the brokers {self._servers}: {said}; {remedy}.")
 
 
 def _unless_unknown(described: "Future[T]") -> T | None:

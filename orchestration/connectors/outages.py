@@ -1,5 +1,4 @@
-"""Sources, sinks and channels that cannot be reached, and since when: a file each, `outages/<kind>/<name>.json` in the lake, as long as it
-lasts.
+"""Sources, sinks and channels that cannot be reached, and since when: a file each in the lake, `outages/<kind>/<name>.json`.
 
 Written by the process that holds the lake, and for a `collected` source also by the collector, which alone asks its server; `tidemark
 status` reads them in another one, and asks no source and no sink.

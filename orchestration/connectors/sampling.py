@@ -85,7 +85,7 @@ def _of_offsets(source: of_source.Source) -> Pieces:
 
 
 def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
-    from orchestration.connectors.sources.claims import landing_files
+    from orchestration.connectors.sources.files import landing_files
 
     for file, stat in sorted(landing_files(landing), key=lambda entry: entry[1].st_mtime_ns):
         try:
@@ -103,7 +103,7 @@ def _of_file(source: Source, file: Path, position: str, modified_ns: int) -> Pie
 def _of_bucket(conf: Conf, source: Source, store: S3Settings) -> Pieces:
     """Read the objects of a bucket: of each page of the listing the oldest ones first."""
     from orchestration.connectors.sources.object_claims import ObjectClaim
-    from orchestration.connectors.sources.s3_client import S3Client
+    from orchestration.connectors.sources.s3 import S3Client
 
     client = S3Client(source.name, store)
     with TemporaryDirectory(prefix="tidemark-") as folder:
@@ -119,7 +119,7 @@ def _of_topics(conf: Conf, source: Source, at: MqttSettings, seconds: float) -> 
     from paho.mqtt.client import Client, MQTTMessage, error_string
     from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-    from orchestration.connectors.collector.tls import client_context
+    from orchestration.connectors.collector.sockets import client_context
 
     came, version = list[pa.Table](), MQTTProtocolVersion.MQTTv5 if at.version == "v5" else MQTTProtocolVersion.MQTTv311
     client = Client(CallbackAPIVersion.VERSION2, f"preview-{uuid4().hex[:8]}", protocol=version)

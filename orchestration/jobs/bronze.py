@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 
 from bronze.events import ARRIVED, identified
 from orchestration import crash
-from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.schemas import Schemas
-from orchestration.connectors.sources.source import Notice, Offset, Source
+from orchestration.connectors.sources.source import PIECE_BYTES, Notice, Offset, Source
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import version_of
 from orchestration.storage.ops_tables import GAPS, Gap

@@ -28,7 +28,7 @@ from orchestration.conf.transport_settings import (
     TcpSettings,
     Transport,
 )
-from orchestration.connectors.collector.listener import bind
+from orchestration.connectors.collector.sockets import bind
 from orchestration.engine.java import heap_of
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS

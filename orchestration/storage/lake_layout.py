@@ -6,7 +6,7 @@ CLAIMS, SPOOL, FAST_ALERTS, MAPPED = "intake", "spool", "fast_alerts", "mapped"
 
 
 def claims_folder(lake: Location, source: str) -> Location:
-    """Return the folder of links to files of a source (connectors/sources/claims.py)."""
+    """Return the folder of links to files of a source (connectors/sources/files.py)."""
     return lake / CLAIMS / source
 
 

@@ -9,7 +9,7 @@ import uvicorn
 from orchestration.conf.model import Conf
 from orchestration.conf.secrets import secret
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
-from orchestration.connectors.collector.listener import bind, place
+from orchestration.connectors.collector.sockets import bind, place
 from orchestration.errors import TidemarkError
 from orchestration.web.security import LOCAL
 from orchestration.web.site import Site

@@ -1,4 +1,4 @@
-"""Payloads of Avro, Protobuf and Sparkplug B through all layers; the registry stands in for a real one, which test_registry has."""
+"""Payloads of Avro, Protobuf and Sparkplug B through all layers; the registry stands in for a real one, which test_schemas has."""
 
 import io
 import json

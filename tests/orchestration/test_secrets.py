@@ -31,7 +31,6 @@ from tests import broker, canary
 from tests.broker import Broker, impatient
 from tests.collectors import PROGRAM, ROOT, collecting, write_conf
 from tests.lakes import event
-from tests.orchestration.connectors.sinks import postgres_server
 from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
 from tests.orchestration.connectors.sinks.small_lake import START, SmallLake, reading
 from tests.waiting import PATIENCE_SECONDS, until
@@ -56,7 +55,7 @@ pytestmark = [pytest.mark.postgres]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    with postgres_server.running() as made:
+    with PostgresServer().running() as made:
         yield made
 
 

@@ -19,7 +19,7 @@ from orchestration.errors import TidemarkError
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor import sinks as supervisor_sinks
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, run_until
-from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer, running
+from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
 from tests.rows import at
 
 pytestmark = pytest.mark.postgres
@@ -33,7 +33,7 @@ SINKS = {
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    with running() as made:
+    with PostgresServer().running() as made:
         yield made
 
 

@@ -18,10 +18,8 @@ STATUS = re.compile(r"error=(\d{3})\b")
 KINDS = {"normal": apprise.NotifyType.SUCCESS, "firing": apprise.NotifyType.FAILURE}
 MARKDOWN_CHATS = {"discord", "mmost", "mmosts", "rocket", "rockets"}
 """Services that read every text as Markdown, whatever apprise says of them, and tell people of `@all` in it."""
-WORD_JOINER = "\u2060"
-"""Is not shown, and ends a mention."""
-SHOWN = 50
-"""Entities of one message."""
+WORD_JOINER = "\u2060"  # is not shown, and ends a mention
+SHOWN = 50  # entities of one message
 
 
 class AppriseChannel(Channel):

@@ -15,8 +15,7 @@ from orchestration.rendering import plain
 
 __all__ = ["DIGEST", "FILE", "Channel", "Message", "RefusedError", "as_json", "message_id"]
 
-FILE = "alerts.yml"
-"""The file of conf that declares channels."""
+FILE = "alerts.yml"  # the file of conf that declares channels
 
 
 class RefusedError(TidemarkError):
@@ -26,8 +25,7 @@ class RefusedError(TidemarkError):
 class Channel(ABC):
     """Called by one thread. Any error means that it is down; RefusedError that a repeat is of no use."""
 
-    most = 1
-    """Messages of one call."""
+    most = 1  # messages of one call
 
     @abstractmethod
     def send(self, messages: Sequence[Message]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from orchestration.conf.channel_settings import BrokerSettings
 from orchestration.connectors.channels.channel import FILE, Channel, Message, as_json
-from orchestration.connectors.kafka_client import Asker, KafkaClient
+from orchestration.connectors.kafka_client import KafkaClient
 from orchestration.connectors.sinks.kafka_producer import KafkaProducer
 from orchestration.errors import TidemarkError
 
@@ -16,7 +16,7 @@ class KafkaChannel(Channel):
     most = 500
 
     def __init__(self, settings: BrokerSettings) -> None:
-        self._client, self._topic = KafkaClient(Asker("it", "cannot be sent to", FILE), settings.servers, settings.options), settings.topic
+        self._client, self._topic = KafkaClient("it cannot be sent to", FILE, settings.servers, settings.options), settings.topic
         self._producer: KafkaProducer | None = None
 
     def send(self, messages: Sequence[Message]) -> None:

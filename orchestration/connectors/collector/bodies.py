@@ -102,8 +102,7 @@ def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list
 
 
 def _pieces(body: bytes, *, is_array: bool) -> Iterator[bytes]:
-    """Yield the elements of an array, or the lines of a body that are not inside brackets. A bracket that is never closed takes the
-    rest."""
+    """Yield the elements of an array, or the lines of a body outside brackets. A bracket that is never closed takes the rest."""
     depth, begin = 0, 0
     for match in STRING_OR_BOUNDARY.finditer(body):
         token = match[0]

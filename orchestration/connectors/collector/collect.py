@@ -10,7 +10,7 @@ import uvloop
 
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import Collected, HttpSettings, KinesisSettings, MqttSettings, TcpSettings
-from orchestration.connectors.collector import http_server, kinesis, tcp
+from orchestration.connectors.collector import http_server, tcp
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.spool import SEGMENT
@@ -26,11 +26,17 @@ async def _serve_mqtt(pushed: Pushed, notify: Notify) -> Served:
     return await mqtt.serve(pushed, notify)
 
 
+async def _serve_kinesis(pushed: Pushed, notify: Notify) -> Served:
+    from orchestration.connectors.collector import kinesis  # its client is an extra, and takes a while
+
+    return await kinesis.serve(pushed, notify)
+
+
 KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
     HttpSettings: http_server.serve,
     TcpSettings: tcp.serve,
     MqttSettings: _serve_mqtt,
-    KinesisSettings: kinesis.serve,
+    KinesisSettings: _serve_kinesis,
 }
 """The one list that a new kind is added to: what starts a source, by the way its events come."""
 

@@ -6,10 +6,8 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-HEAD_SECONDS = 30.0
-"""For the head of the first request of a connection, and of one that follows another."""
-MAX_HEAD_BYTES = 256 * 1024
-"""Far above what proxies add; with what has come of the body in the same piece."""
+HEAD_SECONDS = 30.0  # for the head of the first request of a connection, and of one that follows another
+MAX_HEAD_BYTES = 256 * 1024  # far above what proxies add; with what has come of the body in the same piece
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -20,7 +18,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     parser: "_Parser"
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Take uvicorn's own arguments."""
         super().__init__(*arguments, **options)
         self.parser = _Parser(self)
 
@@ -33,7 +30,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes while a head is awaited."""
         super().data_received(data)
         if self._deadline is not None:
             self._length += len(data)

@@ -5,39 +5,38 @@ read when its parents are read to their ends, so that the records of a key keep 
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import KinesisSettings
-from orchestration.connectors.collector.kind import Notify, Pushed, Served
-from orchestration.connectors.collector.outage import FULL, Outage
+from orchestration.connectors.collector.kind import FULL, Notify, OutageReport, Pushed, Served
 from orchestration.connectors.sources.spool_records import KEY
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
 
-if TYPE_CHECKING:
-    from orchestration.connectors.collector.kinesis_client import KinesisClient, Shard, Stream
-
 READ = "kinesis.json"
 """Beside the spool: `read` has for each shard the sequence number up to which it is read, or OVER; `at` is when that was true."""
 OVER = "over"
-PAUSE_SECONDS, RETRY_SECONDS = 0.25, 1.0
-"""Between two reads of a shard, of which AWS allows five a second; and after an error."""
-LIST_SECONDS, WRITE_SECONDS = 2.0, 60.0
-"""Between two looks for new shards; and between two notes where nothing comes."""
-AT_ONCE = 4
-"""Shards that are asked, each of which may answer with 10 MB."""
+PAUSE_SECONDS, RETRY_SECONDS = 0.25, 1.0  # between two reads of a shard, of which AWS allows five a second; and after an error
+LIST_SECONDS, WRITE_SECONDS = 2.0, 60.0  # between two looks for new shards; and between two notes where nothing comes
+AT_ONCE = 4  # shards that are asked, each of which may answer with 10 MB
+PARENTS = ("ParentShardId", "AdjacentParentShardId")
 
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
     """Goes on trying for as long as the stream cannot be read."""
-    from orchestration.connectors.collector.kinesis_client import KinesisClient
-
     settings = pushed.endpoint
     assert isinstance(settings, KinesisSettings)
     client = await asyncio.to_thread(KinesisClient, settings)
-    collector = KinesisCollector(settings, client, pushed, Outage(pushed.lake, pushed.source.name, notify))
+    collector = KinesisCollector(settings, client, pushed, OutageReport(pushed.lake, pushed.source.name, notify))
     task = asyncio.create_task(collector.run())
 
     async def stop() -> None:
@@ -47,11 +46,99 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     return Served(task, stop)
 
 
+class StreamError(Exception):
+    """Why the stream cannot be read now."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """`made`: a stream that was deleted and made anew has the same name, and other records. `keeps`: for how long."""
+
+    name: str
+    made: str
+    keeps: timedelta
+
+
+@dataclass(frozen=True)
+class Shard:
+    """`parents`: what it was split off or merged from. `is_closed`: no record is added any more."""
+
+    name: str
+    parents: tuple[str, ...]
+    is_closed: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`following`: the next iterator, None behind the end of a shard. `is_at_tip`: nothing more is there now."""
+
+    records: list[Any]
+    following: str | None
+    is_at_tip: bool
+
+
+class KinesisClient:
+    """Every call is one request, or a few, and may raise a StreamError. Threads may share it."""
+
+    def __init__(self, kinesis: KinesisSettings) -> None:
+        self._name = kinesis.stream
+        settings = Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1})
+        with _stream_errors():
+            session = boto3.session.Session()
+            self._client = session.client(
+                "kinesis", region_name=kinesis.region, endpoint_url=kinesis.endpoint, config=settings, **aws_keys(kinesis)
+            )
+
+    def stream(self) -> Stream:
+        with _stream_errors():
+            summary = self._client.describe_stream_summary(StreamName=self._name)["StreamDescriptionSummary"]
+        made = summary["StreamCreationTimestamp"].timestamp()
+        return Stream(summary["StreamARN"], str(int(made)), timedelta(hours=summary["RetentionPeriodHours"]))
+
+    def shards(self) -> dict[str, Shard]:
+        """Return the shards by name, without those of which no record is kept any more."""
+        with _stream_errors():
+            pages = self._client.get_paginator("list_shards").paginate(StreamName=self._name)
+            descriptions = [shard for page in pages for shard in page["Shards"]]
+        return {
+            shard["ShardId"]: Shard(
+                shard["ShardId"],
+                tuple(shard[parent] for parent in PARENTS if parent in shard),
+                "EndingSequenceNumber" in shard["SequenceNumberRange"],
+            )
+            for shard in descriptions
+        }
+
+    def iterator(self, shard: str, behind: str | None, since: datetime | None) -> str:
+        """To what follows a sequence number; else to what came since an instant; else to all that is kept."""
+        where: dict[str, Any] = {"ShardIteratorType": "TRIM_HORIZON"}
+        if behind is not None:
+            where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": behind}
+        elif since is not None:
+            where = {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": since}
+        with _stream_errors():
+            return str(self._client.get_shard_iterator(StreamName=self._name, ShardId=shard, **where)["ShardIterator"])
+
+    def records(self, iterator: str) -> Answer:
+        """Read records: 10,000 or 10 MB at most. The answer may be empty though more follow."""
+        with _stream_errors():
+            answer = self._client.get_records(ShardIterator=iterator)
+        return Answer(answer["Records"], answer.get("NextShardIterator"), answer.get("MillisBehindLatest") == 0)
+
+
+@contextmanager
+def _stream_errors() -> Iterator[None]:
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise StreamError(str(error).strip().rstrip(".")) from error
+
+
 class KinesisCollector:
     """`stopping`: set when it is to end."""
 
-    def __init__(self, settings: KinesisSettings, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
-        self._of, self._client, self._spool, self._outage = settings, client, pushed.spool, outage
+    def __init__(self, settings: KinesisSettings, client: KinesisClient, pushed: Pushed, outage: OutageReport) -> None:
+        self._settings, self._client, self._spool, self._outage = settings, client, pushed.spool, outage
         way_out = "Remove it to read the stream as if for the first time."
         self._file = StateFile(Location(pushed.spool.folder / READ), dict[str, Any], way_out)
         self.stopping = asyncio.Event()
@@ -61,9 +148,6 @@ class KinesisCollector:
         self._iterators: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Read, and read again after an error, until it is told to stop."""
-        from orchestration.connectors.collector.kinesis_client import StreamError
-
         while not self.stopping.is_set():
             try:
                 self._begin(await asyncio.to_thread(self._client.stream))
@@ -72,15 +156,14 @@ class KinesisCollector:
                 self._outage.down(str(error))
             await self._pause(RETRY_SECONDS)
 
-    def _begin(self, stream: "Stream") -> None:
-        """From where it was read to, or where conf says."""
+    def _begin(self, stream: Stream) -> None:
         note = self._file.read() or {}
-        now, starting = datetime.now(UTC), self._of.starting
+        now, starting = datetime.now(UTC), self._settings.starting
         if note.get("stream") != stream.name:
             since = {"earliest": None, "latest": now}[starting] if isinstance(starting, str) else starting
             note = {"read": {}, "since": since and since.isoformat()}
         elif note["made"] != stream.made:
-            self._outage.say(f"stream {self._of.stream} was made anew; what was not read of the one before is gone")
+            self._outage.say(f"stream {self._settings.stream} was made anew; what was not read of the one before is gone")
             note = {"read": {}, "since": None}
         elif now - (at := datetime.fromisoformat(note["at"])) > stream.keeps:
             hours = stream.keeps / timedelta(hours=1)
@@ -92,7 +175,7 @@ class KinesisCollector:
         self._write()
 
     async def _collect(self) -> None:
-        shards = dict[str, "Shard"]()
+        shards = dict[str, Shard]()
         listed = written = 0.0
         while not self.stopping.is_set():
             clock = asyncio.get_running_loop().time()
@@ -102,7 +185,7 @@ class KinesisCollector:
                 if clock > listed + LIST_SECONDS:
                     shards, listed = await asyncio.to_thread(self._client.shards), clock
                     self._forget_all_but(shards)
-                    self._outage.up(f"records come from stream {self._of.stream}")
+                    self._outage.up(f"records come from stream {self._settings.stream}")
                 before = dict(self._read)
                 errors = await asyncio.gather(*map(self._take, self._due(shards)), return_exceptions=True)
                 if self._read != before or clock > written + WRITE_SECONDS:
@@ -112,20 +195,17 @@ class KinesisCollector:
                     raise failed
             await self._pause(PAUSE_SECONDS)
 
-    def _due(self, shards: dict[str, "Shard"]) -> list["Shard"]:
+    def _due(self, shards: dict[str, Shard]) -> list[Shard]:
         """List the shards that are not finished, and whose parents are finished or gone."""
         is_open = {name for name in shards if self._read.get(name) != OVER}
         return [shards[name] for name in sorted(is_open) if is_open.isdisjoint(shards[name].parents)]
 
-    def _forget_all_but(self, shards: dict[str, "Shard"]) -> None:
+    def _forget_all_but(self, shards: dict[str, Shard]) -> None:
         for name in self._read.keys() - shards.keys():
             if self._read.pop(name) != OVER:
                 self._outage.say(f"shard {name} is gone before it was read to its end; what was left in it is lost")
 
-    async def _take(self, shard: "Shard") -> None:
-        """One answer of a shard, until it is on the disk."""
-        from orchestration.connectors.collector.kinesis_client import StreamError
-
+    async def _take(self, shard: Shard) -> None:
         async with self._turns:
             if (iterator := self._iterators.pop(shard.name, None)) is None:
                 since = self._note["since"] and datetime.fromisoformat(self._note["since"])

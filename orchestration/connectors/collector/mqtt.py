@@ -15,20 +15,17 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import MqttSettings
-from orchestration.connectors.collector.kind import Notify, Pushed, Served
+from orchestration.connectors.collector.kind import FULL, Notify, OutageReport, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
-from orchestration.connectors.collector.outage import FULL, Outage
+from orchestration.connectors.collector.sockets import client_context
 from orchestration.connectors.collector.spool import Stored
-from orchestration.connectors.collector.tls import client_context
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
 
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 0.02
 QOS = 1
-LONGEST_TOPIC = 10_000
-"""Letters of a topic in a position; MQTT allows 65,535 bytes."""
-SUBSCRIBED = "mqtt.json"
-"""Beside the spool: what the session at the broker is subscribed to."""
+LONGEST_TOPIC = 10_000  # letters of a topic in a position; MQTT allows 65,535 bytes
+SUBSCRIBED = "mqtt.json"  # beside the spool: what the session at the broker is subscribed to
 
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
@@ -68,11 +65,10 @@ class MqttCollector:
         self._subscribed = before.filters if before and before.session == self._owner else []
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
         self._connection = self._new_connection()
-        self._stopping, self._outage = asyncio.Event(), Outage(pushed.lake, pushed.source.name, notify)
+        self._stopping, self._outage = asyncio.Event(), OutageReport(pushed.lake, pushed.source.name, notify)
         self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._endpoint.broker}"
 
     async def run(self) -> None:
-        """Connect, and connect again, until it is told to stop."""
         while not self._stopping.is_set():
             if self._spool.has_room():
                 self._outage.down(await self._collected())

@@ -16,10 +16,8 @@ from paho.mqtt.properties import Properties
 from orchestration.conf.transport_settings import MqttSettings
 
 KEEPALIVE_SECONDS, LOOK_SECONDS = 15, 0.01
-GRACE_SECONDS = 3.0
-"""For a broker to take what is acknowledged at the end."""
-AT_ONCE = 100
-"""Packets that are read before others have a turn."""
+GRACE_SECONDS = 3.0  # for a broker to take what is acknowledged at the end
+AT_ONCE = 100  # packets that are read before others have a turn
 
 
 class MqttConnection:
@@ -105,8 +103,7 @@ class MqttConnection:
         left.close()
 
     def _read(self) -> None:
-        """Read packets from the connection; paho reads one packet a call."""
-        for _ in range(AT_ONCE):
+        for _ in range(AT_ONCE):  # paho reads one packet a call
             before = self._taken
             try:
                 self.client.loop_read()

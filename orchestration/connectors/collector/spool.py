@@ -1,7 +1,6 @@
 """Writes a spool: what is stored is acknowledged once it is on the disk, and one sync is for all that wait.
 
-Called from one event loop; a thread writes. While a group is written, the next one gathers. The format is that of
-connectors/sources/spool_records.py.
+Called from one event loop; a thread writes. While a group is written, the next one gathers. The format: sources/spool_records.py.
 """
 
 import asyncio
@@ -22,10 +21,8 @@ from orchestration.storage.lease import sole_writer
 from orchestration.storage.state_file import sync
 
 SEGMENT_BYTES = 64 * 1024 * 1024
-MAX_WAITING_BYTES = 16 * 1024 * 1024
-"""Above it connections are not read: senders are faster than the disk."""
-LOOK_SECONDS, PAUSE_SECONDS = 0.2, 1.0
-"""Between two looks at a full spool, and after a write that failed."""
+MAX_WAITING_BYTES = 16 * 1024 * 1024  # above it connections are not read: senders are faster than the disk
+LOOK_SECONDS, PAUSE_SECONDS = 0.2, 1.0  # between two looks at a full spool, and after a write that failed
 
 
 Stored: TypeAlias = "asyncio.Future[BaseException | None]"
@@ -81,11 +78,6 @@ class SpoolWriter:
         """The disk has refused the last write, a moment ago."""
         return time.monotonic() < self._broken_until
 
-    @property
-    def is_busy(self) -> bool:
-        """More waits than one write should take."""
-        return self._waiting_bytes > MAX_WAITING_BYTES
-
     def is_full(self) -> bool:
         """Whether as much waits on the disk as may. What a run has read is gone then at the next look."""
         if self._on_disk + self._waiting_bytes < self._max_bytes:
@@ -99,10 +91,9 @@ class SpoolWriter:
 
     def has_room(self) -> bool:
         """Whether more should be taken from senders that can wait."""
-        return not (self.is_busy or self.is_broken or self.is_full())
+        return not (self._waiting_bytes > MAX_WAITING_BYTES or self.is_broken or self.is_full())
 
     async def drain(self) -> None:
-        """Until nothing waits."""
         while self._is_writing or self._group is not None:
             await asyncio.sleep(0.001)
 

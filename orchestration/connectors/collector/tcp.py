@@ -12,13 +12,11 @@ from typing import cast
 from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import TcpSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
-from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
+from orchestration.connectors.collector.sockets import BACKLOG, listener, place, server_context, warning
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
-from orchestration.connectors.collector.tls import server_context
 
 LENGTH = struct.Struct(">I")
-LOOK_SECONDS = 0.02
-"""Between two looks whether connections that had to wait can be read again."""
+LOOK_SECONDS = 0.02  # between two looks whether connections that had to wait can be read again
 
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
@@ -55,8 +53,7 @@ class TcpCollector:
     spool: SpoolWriter
     notify: Notify
     connections: "set[Connection]" = field(default_factory=set)
-    waiting: "set[Connection]" = field(default_factory=set)
-    """Connections that are not read, because there is no room for their events."""
+    waiting: "set[Connection]" = field(default_factory=set)  # connections that are not read, because there is no room for their events
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     is_stopping: bool = False
 
@@ -92,8 +89,6 @@ class TcpCollector:
 
 
 class Connection(asyncio.Protocol):
-    """From one sender."""
-
     transport: asyncio.Transport
 
     def __init__(self, server: TcpCollector) -> None:
@@ -186,7 +181,6 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def _trusted(self, events: list[bytes]) -> list[bytes]:
-        """Without the key, which is the first frame."""
         if self._is_trusted or not events:
             return events
         key, *events = events

@@ -23,30 +23,27 @@ def json_rows(rows: pa.Table, columns: Sequence[str] = ()) -> list[bytes]:
     return texts
 
 
+def bracketed(lists: pa.ListArray, elements: pa.Array, brackets: str, absent: str | None) -> pa.Array:
+    """Join the texts of the elements of each list by commas, between brackets; `absent` stands for a list that is null."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths.cast(pa.int32()))])
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
+    return pc.if_else(pc.is_valid(lists), pc.binary_join_element_wise(brackets[0], joined, brackets[1], ""), pa.scalar(absent, pa.string()))
+
+
 def _texts(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), NULL)
     if pa.types.is_floating(kind):
-        return pc.fill_null(pc.if_else(pc.is_finite(column), column.cast(pa.string()), _of_odd_numbers(column)), NULL)
+        odd = pc.if_else(pc.is_nan(column), NULL, pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"'))
+        return pc.fill_null(pc.if_else(pc.is_finite(column), column.cast(pa.string()), odd), NULL)
     if pa.types.is_list(kind):
-        return _of_lists(column)
+        return bracketed(column, _texts(column.flatten()), "[]", NULL)
     if pa.types.is_nested(kind):
         return _each(column)
     coded = column.dictionary_encode()  # mostly few devices, metrics and instants
     return pc.fill_null(_each(coded.dictionary).take(coded.indices), NULL)
-
-
-def _of_odd_numbers(column: pa.Array) -> pa.Array:
-    infinite = pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"')
-    return pc.if_else(pc.is_nan(column), NULL, infinite)
-
-
-def _of_lists(lists: pa.ListArray) -> pa.Array:
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths.cast(pa.int32()))])
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, _texts(lists.flatten())), ",")
-    return pc.if_else(pc.is_valid(lists), pc.binary_join_element_wise("[", joined, "]", ""), NULL)
 
 
 def _each(column: pa.Array) -> pa.Array:

@@ -14,16 +14,15 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from orchestration.conf.sink_settings import TopicSettings
-from orchestration.connectors.kafka_client import HEADERS_OF, Asker, KafkaClient, Range
+from orchestration.connectors.kafka_client import HEADERS_OF, KafkaClient, Range
 from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer
-from orchestration.connectors.sinks.sink import Batch, Sink
+from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
 
-OWNER = "sink"
-"""The header by which a sink knows its own messages."""
+OWNER = "sink"  # the header by which a sink knows its own messages
 
 
 class KafkaSink(Sink):
@@ -31,14 +30,12 @@ class KafkaSink(Sink):
 
     def __init__(self, owner: str, settings: TopicSettings) -> None:
         """`owner`: pipeline and sink, the name of its transactions and of their group."""
-        asker = Asker("it", "cannot be sent to", "pipeline.yml")
-        self._client = KafkaClient(asker, settings.servers, {**settings.options, "group.id": owner})
+        self._client = KafkaClient("it cannot be sent to", FILE, settings.servers, {**settings.options, "group.id": owner})
         self._owner, self._settings, self._topic = owner, settings, settings.topic
         self._begun: KafkaProducer | None = None
 
     def last(self, remembered: SinkPosition | None) -> SinkPosition | None:
-        """Read the position from the topic, once nobody else can move it. Without transactions, take the position that the lake
-        remembers."""
+        """Read the position from the topic, once nobody else can move it. Without transactions the lake remembers it."""
         if not self._settings.transactional:
             return remembered
         topic_id, _ = self._described()

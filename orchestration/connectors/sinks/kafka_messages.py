@@ -1,22 +1,28 @@
-"""Rows of Arrow as values of messages: JSON or Avro."""
+"""Rows of Arrow as values of messages: JSON, or Avro with a schema in a registry with Confluent's interface, or with its fingerprint."""
 
 import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import pyarrow as pa
 
+from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import TopicSettings
+from orchestration.conf.transport_settings import RegistrySettings
+from orchestration.connectors.http_client import PostError, basic, post
 from orchestration.connectors.sinks.json_text import json_rows
-from orchestration.connectors.sinks.schema_registry import registered
-from orchestration.connectors.sinks.sink import Batch
+from orchestration.connectors.sinks.sink import FILE, Batch
 from orchestration.errors import TidemarkError
+from silver.binary_rows import registry_frame
 
 Writer: TypeAlias = Callable[[pa.Table], Iterable[bytes]]
 NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 SINGLE_OBJECT = b"\xc3\x01"
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+TIMEOUT_SECONDS = 10.0
 TYPES: dict[pa.DataType, Any] = {
     pa.string(): "string",
     pa.large_string(): "string",
@@ -45,7 +51,7 @@ def writer_of(settings: TopicSettings, batch: Batch) -> Writer:
     declared = avro_schema(batch.table, batch.schema)
     schema = fastavro.parse_schema(declared)
     if settings.registry:
-        prefix = registered(settings.registry, f"{settings.topic}-value", json.dumps(declared))
+        prefix = _registered(settings.registry, f"{settings.topic}-value", json.dumps(declared))
     else:
         canonical = fastavro.schema.to_parsing_canonical_form(schema)
         prefix = SINGLE_OBJECT + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
@@ -89,3 +95,18 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     cells: list[Any] = column.to_numpy().tolist() if is_number and not column.null_count else column.to_pylist(maps_as_pydicts="lossy")
     return cells
+
+
+def _registered(settings: RegistrySettings, subject: str, schema: str) -> bytes:
+    """Return the prefix of each value, and register the schema if the registry lacks it. TidemarkError without the address or a secret."""
+    headers = {"Content-Type": CONTENT_TYPE, "Accept": CONTENT_TYPE}
+    if settings.password:
+        headers["Authorization"] = basic(resolved(settings.username or "", FILE), resolved(settings.password, FILE))
+    url = f"{resolved(settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
+    try:
+        answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
+        return registry_frame(int(json.loads(answer)["id"]))
+    except PostError as error:
+        raise TidemarkError(f"the schema registry {error} for subject {subject}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise TidemarkError(f"the schema registry gave no answer that it should for subject {subject}.") from None

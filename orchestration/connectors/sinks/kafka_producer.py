@@ -23,8 +23,7 @@ SETTINGS = {
     "transaction.timeout.ms": 900_000,  # the most that brokers allow by default: a first batch is long
     "delivery.report.only.error": True,
 }
-WRITE_SECONDS = 60.0
-"""For brokers to take what has been handed to the client, and to end a transaction."""
+WRITE_SECONDS = 60.0  # for brokers to take what has been handed to the client, and to end a transaction
 ELSEWHERE = "another process has begun to send to it"
 REASONS = {
     KafkaError._FENCED: ELSEWHERE,
@@ -36,8 +35,7 @@ REASONS = {
 PASSING = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 """While brokers agree on who keeps the offsets of a group: the client reports them at once, whatever its time limit."""
 SILENT = logging.getLogger(__name__)
-SILENT.disabled = True
-"""Instead of stderr."""
+SILENT.disabled = True  # instead of stderr
 Headers: TypeAlias = list[tuple[str, str | bytes | None]]
 T = TypeVar("T")
 

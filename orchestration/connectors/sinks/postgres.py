@@ -4,6 +4,7 @@ One transaction a batch writes the rows and the position, in `tidemark_positions
 the one with its key unless that has a higher revision. Text keeps all but the character NUL, which Postgres has not: it becomes U+FFFD.
 """
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,12 +13,14 @@ from typing import Any, NoReturn
 
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
-from orchestration.connectors.sinks.postgres_rows import as_csv, column_types
+from orchestration.connectors.sinks.json_text import bracketed
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
@@ -28,6 +31,23 @@ DEFAULTS = conninfo_to_dict(
     "application_name=tidemark connect_timeout=10 tcp_user_timeout=60000 keepalives_idle=30 keepalives_interval=10 keepalives_count=3"
 )
 """Without these a server that is gone without a word holds a connection for hours."""
+TYPES = {
+    pa.string(): "text",
+    pa.large_string(): "text",
+    pa.binary(): "bytea",
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp with time zone",
+    pa.timestamp("us"): "timestamp without time zone",
+}
+NUL, NUL_IN_JSON, REPLACEMENT = "\x00", "\\u0000", "\ufffd"
+WITHOUT_HEADER = pyarrow.csv.WriteOptions(include_header=False)
 
 
 class PostgresSink(Sink):
@@ -79,7 +99,7 @@ class PostgresSink(Sink):
         return SinkPosition(**json.loads(row[1])) if row is not None and is_there else None
 
     def _ensure_table(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
-        types = column_types(batch.table, batch.schema)
+        types = {field.name: _type_of(batch.table, field.name, field.type) for field in batch.schema}
         columns = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in types.items()]
         if batch.key:
             columns.append(sql.SQL("primary key ({})").format(_names(batch.key)))
@@ -101,7 +121,7 @@ class PostgresSink(Sink):
             cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(STAGED, self._target))
         with cursor.copy(sql.SQL("copy {} from stdin (format csv)").format(self._target if is_empty else STAGED)) as copy:
             for chunk in rows:
-                copy.write(as_csv(chunk))
+                copy.write(_as_csv(chunk))
         if not is_empty:
             self._merge(cursor, batch)
 
@@ -145,3 +165,45 @@ def _exists(cursor: psycopg.Cursor[Any], schema: str, table: str) -> bool:
 
 def _names(names: Sequence[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def _as_csv(rows: pa.Table) -> bytes:
+    """Without a header. An empty text is in quotes, null is not there at all."""
+    plain = pa.Table.from_arrays([_as_text(column.combine_chunks()) for column in rows.columns], rows.column_names)
+    out = io.BytesIO()
+    pyarrow.csv.write_csv(plain, out, WITHOUT_HEADER)
+    return out.getvalue()
+
+
+def _type_of(table: str, name: str, kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"{_type_of(table, name, kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return "jsonb"
+    if pa.types.is_decimal(kind):
+        return "numeric"
+    if kind not in TYPES:
+        raise TidemarkError(f"column {name} of {table} is {kind}, for which Postgres has no type here; leave it out of the mart.")
+    return TYPES[kind]
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Lists, bytes and texts as COPY reads them; others as they are."""
+    if pa.types.is_list(column.type):
+        return _as_array(column)
+    if pa.types.is_map(column.type):
+        maps = pa.array([None if cell is None else json.dumps(dict(cell), ensure_ascii=False) for cell in column.to_pylist()], pa.string())
+        return pc.replace_substring(maps, NUL_IN_JSON, REPLACEMENT)
+    if pa.types.is_binary(column.type):
+        return pa.array([None if value is None else f"\\x{value.hex()}" for value in column.to_pylist()], pa.string())
+    return pc.replace_substring(column, NUL, REPLACEMENT) if pa.types.is_string(column.type) else column
+
+
+def _as_array(lists: pa.ListArray) -> pa.Array:
+    """Such as {1.5,NULL,nan} and {"a","say \\"b\\""}."""
+    values = lists.flatten()
+    texts = _as_text(values).cast(pa.string())
+    if pa.types.is_string(values.type):
+        escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
+        texts = pc.binary_join_element_wise('"', escaped, '"', "")
+    return bracketed(lists, pc.fill_null(texts, "NULL"), "{}", None)

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from orchestration.connectors.sinks.sink_states import SinkPosition
 
-FILE = "pipeline.yml"
-"""The file of conf that declares sinks."""
+FILE = "pipeline.yml"  # the file of conf that declares sinks
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,10 @@ class Batch:
 class Sink(ABC):
     """Called by one thread. Any error means that it is down: the same batch, or a later one, is tried again."""
 
-    is_ordered = False
-    """Whether rows have to come in the order of their key, so that a repeat can be known by its number."""
+    is_ordered = False  # whether rows have to come in the order of their key, so that a repeat can be known by its number
 
     def last(self, remembered: SinkPosition | None) -> SinkPosition | None:
-        """Return the position up to which the target has rows; None for nothing.
-
-        `remembered`: the position in the lake, for sinks that keep none.
-        """
+        """Return the position up to which the target has rows; None for nothing. `remembered`: for sinks that keep no position."""
         return remembered
 
     @abstractmethod

@@ -30,11 +30,8 @@ class SinkPosition:
 
 @dataclass(frozen=True)
 class SinkState:
-    """`sent`: what `target` has. `sending`: what a process began to send, and perhaps did not end;
-    `is_complete`: as all the rows of the table.
-
-    Instants in ISO 8601, UTC.
-    """
+    """`sent`: what `target` has. `sending`: what a process began to send, and perhaps did not end; `is_complete`: as all the rows of the
+    table. Instants in ISO 8601, UTC."""
 
     target: str = ""
     sent: SinkPosition | None = None

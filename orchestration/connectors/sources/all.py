@@ -6,7 +6,6 @@ from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import Collected, DeltaSettings, KafkaSettings, LandingFolder, S3Settings
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
-from orchestration.connectors.sources.s3 import S3
 from orchestration.connectors.sources.source import Source
 from orchestration.connectors.sources.spool import Spool
 from orchestration.errors import TidemarkError
@@ -34,16 +33,14 @@ def source_of(conf: Conf, name: str) -> Source:
 
         return Kafka(name, transport, most)
     if isinstance(transport, S3Settings):
+        from orchestration.connectors.sources.s3 import S3  # its client is an extra
+
         return S3(name, transport, conf.sources[name].payload_format, conf.lake, most)
     if isinstance(transport, DeltaSettings):
         return Delta(name, transport, most)
-    return _spool(conf, name) if _is_pushed(conf, name) else _files(conf, name)
-
-
-def _is_pushed(conf: Conf, name: str) -> bool:
-    """Say whether events of the source are pushed. A source that conf no longer names was pushed if it has a spool."""
-    declared = conf.sources.get(name)
-    return isinstance(declared.transport, Collected) if declared else spool_folder(conf.lake, name).exists()
+    # A source that conf no longer names was pushed if it has a spool.
+    is_pushed = isinstance(transport, Collected) if transport else spool_folder(conf.lake, name).exists()
+    return _spool(conf, name) if is_pushed else _files(conf, name)
 
 
 def _check_left(conf: Conf, source: Source, offsets: Mapping[str, SourceOffset]) -> None:

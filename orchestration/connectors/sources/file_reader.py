@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
 from orchestration.conf.text_encoding import encoded
-from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
+from orchestration.connectors.sources.source import PIECE_BYTES
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
 from silver.csv_rows import is_numbered
@@ -25,13 +25,11 @@ from silver.spec import PayloadFormat
 
 BEGINNING, JUDGED_ROWS = 1 << 20, 1_000
 """Bytes and rows by which it is known what a file is: its encoding, its header, and whether its rows are numbered."""
-LONGEST_LINE = 1 << 30
-"""In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
+LONGEST_LINE = 1 << 30  # In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HIDDEN = re.compile(r"[._]|~\$|(?:thumbs\.db|desktop\.ini)$", re.IGNORECASE)
 """Names of files and folders that are work in progress, or belong to an operating system: neither is read or told."""
-MARK, MARKED = "\ufeff", ("utf-8", "utf-32", "utf-32-be", "utf-16", "utf-16-be")
-"""The byte order mark, and encodings that are known by it."""
+MARK, MARKED = "\ufeff", ("utf-8", "utf-32", "utf-32-be", "utf-16", "utf-16-be")  # the byte order mark, and encodings that are known by it
 REPLACED = "it is read once it has been replaced"
 
 
@@ -128,10 +126,8 @@ def _behind_last(letter: bytes, content: bytes) -> int:
 
 
 def _beginning(file: Path, encoding: str) -> tuple[bytes, bytes, list[bytes]]:
-    """The first bytes of a text file, its line end, and its first whole lines from one that is not blank.
-
-    The line end is a carriage return where these bytes have one and no line feed, else a line feed.
-    """
+    """Read the first bytes of a text file, its line end, and its first whole lines from one that is not blank. The line end is a carriage
+    return where these bytes have one and no line feed, else a line feed."""
     with opened(file) as stream:
         content = stream.read(BEGINNING)
     feed, carriage_return, mark = (encoded(letter, encoding) for letter in f"\n\r{MARK}")

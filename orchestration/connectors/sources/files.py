@@ -1,21 +1,80 @@
-"""A landing folder as a source: an offset is the number of the last claim that was read."""
+"""A landing folder as a source: only whole files are read, and each version of a file once.
 
+A file counts as whole when it has not changed for `settle_seconds` (and, if gzip, unpacks to its end). It is then claimed by a hard link
+below the lake (on another disk by a copy), so that its bytes stay when the producer deletes it. Only claims are read. A file that changes
+after it was claimed is claimed again as a new version and read from its start: silver drops what was there before as duplicates.
+
+A claim is `intake/<source>/<number>-<version>/<path below the landing folder>`. Numbers only grow, and files that are found together are
+numbered by their time; a version is the file's time in nanoseconds since 1970 and its length in bytes. An offset is the number of the last
+claim that was read.
+"""
+
+import fnmatch
+import os
+import re
+import shutil
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.sources.batching import fitting
-from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
-from orchestration.connectors.sources.file_reader import events_of
-from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled
+from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out
+from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled, fitting
 from silver.spec import PayloadFormat
 
 CLAIM = "claim"
+DRAFT = ".draft"  # The name of a copy that is not whole yet. Landing files with a leading dot are never read, so no claim has this name.
+FOLDER = re.compile(r"(\d+)-((-?\d+)-(\d+))")
+
+
+class Claim(NamedTuple):
+    """`file`: the hard link or copy below the lake; `position`: the path below the landing folder; `modified_ns`: since 1970."""
+
+    number: int
+    version: str
+    position: str
+    file: Path
+    modified_ns: int
+    length: int
+
+
+class Claims:
+    """The claims of one source, in a folder that only this process writes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the claims from the disk, in one walk over all of them. `newest`: the greatest number."""
+        self._folder = folder
+        self._all = sorted(_claims(folder))
+        self._by_position: dict[tuple[str, str], Claim] = {(claim.version, claim.position): claim for claim in self._all}
+        # A claim folder may be empty: its file was gone before it could be linked. Its number counts all the same.
+        self.newest = max((int(folder.name.partition("-")[0]) for folder in folder.glob("*-*-*")), default=-1)
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._by_position
+
+    def is_of(self, key: tuple[str, str], file: Path) -> bool:
+        """Tell whether this very file (by inode) is claimed under this version and position."""
+        return (claim := self._by_position.get(key)) is not None and claim.file.exists() and claim.file.samefile(file)
+
+    def add(self, key: tuple[str, str], file: Path, number: int) -> None:
+        """Claim a file, unless it is gone. Numbers must grow."""
+        version, position = key
+        self.newest = number
+        claim = self._folder / f"{number:012d}-{version}" / position
+        if _claim(file, claim):
+            self._all.append(new := _as_claim(self._folder, claim))
+            self._by_position[key] = new
+
+    def after(self, number: int) -> list[Claim]:
+        """List the claims with a greater number, in ascending order."""
+        return self._all[bisect_right(self._all, number, key=lambda claim: claim.number) :]
 
 
 @dataclass
@@ -23,14 +82,12 @@ class Files(Source):
     """`landing` None: of a source that conf no longer names, only what was claimed is read. `others`: folders of claims of such sources."""
 
     is_remote = False
-    name: str
     claims_folder: Path
     shape: PayloadFormat
     max_batch_bytes: int
     landing: LandingFolder | None = None
     others: Sequence[Path] = ()
-    _refused: dict[Path, str] = field(default_factory=dict)
-    """Files that cannot be read: why, until it is told."""
+    _refused: dict[Path, str] = field(default_factory=dict)  # files that cannot be read: why, until it is told
     _told: set[Path] = field(default_factory=set)
 
     def latest_offset(self, start: Offset) -> Offset:
@@ -66,3 +123,76 @@ class Files(Source):
     @cached_property
     def _former(self) -> list[Claims]:
         return [Claims(folder) for folder in self.others]
+
+
+def claim_settled(
+    landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = (), *, shape: PayloadFormat
+) -> dict[Path, str]:
+    """Claim every whole file that is not claimed yet. Return the files that cannot be read, with the reason.
+
+    `former`: claims under earlier names of this source; their files are not claimed again. `now`: seconds since 1970, as file times are.
+    `after`: the last number that was given, also if that claim is gone. `shape`: the payload format of the files.
+    """
+    refused, whole = {}, []
+    for file, stat in landing_files(landing):
+        key = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
+        is_claimed = key in claims or any(other.is_of(key, file) for other in former)
+        if is_claimed or now - stat.st_mtime < landing.settle_seconds:
+            continue
+        if why := left_out(file, stat, shape):
+            refused[file] = why
+        else:
+            whole.append((stat.st_mtime_ns, file, key))
+    for number, (_, file, key) in enumerate(sorted(whole), max(after, claims.newest) + 1 if whole else 0):
+        claims.add(key, file, number)
+    return refused
+
+
+def growing(landing: LandingFolder, now: float) -> list[Path]:
+    """List files that changed less than `settle_seconds` ago, which may not be whole."""
+    return sorted(file for file, stat in landing_files(landing) if now - stat.st_mtime < landing.settle_seconds)
+
+
+def _claims(folder: Path) -> Iterator[Claim]:
+    for within, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if Path(within) != folder or FOLDER.fullmatch(name)]
+        if Path(within) != folder:
+            yield from (_as_claim(folder, Path(within) / name) for name in names if name != DRAFT)
+
+
+def _as_claim(folder: Path, file: Path) -> Claim:
+    named, *position = file.relative_to(folder).parts
+    number, version, modified_ns, length = FOLDER.fullmatch(named).groups()  # type: ignore[union-attr]
+    return Claim(int(number), version, "/".join(position), file, int(modified_ns), int(length))
+
+
+def landing_files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
+    """List the files that match and are neither empty nor hidden, in subfolders too."""
+    for folder, folders, names in os.walk(landing.path):
+        folders[:] = [name for name in folders if not HIDDEN.match(name)]
+        for name in fnmatch.filter(names, landing.files):
+            with suppress(FileNotFoundError):
+                if not HIDDEN.match(name) and (stat := (file := Path(folder) / name).stat()).st_size:
+                    yield file, stat
+
+
+def _claim(file: Path, claim: Path) -> bool:
+    """Claim a file by a hard link, or by a copy if it is on another disk or may not be linked. Return False if it is gone."""
+    claim.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file.resolve(strict=True), claim)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return _copied(file, claim)
+    return True
+
+
+def _copied(file: Path, claim: Path) -> bool:
+    draft = claim.parent / DRAFT
+    try:
+        shutil.copy2(file, draft)
+    except FileNotFoundError:
+        return False
+    draft.rename(claim)
+    return True

@@ -25,47 +25,30 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 from bronze.events import ARRIVED
 from bronze.schema import HEADERS, INSTANT
 from orchestration.conf.transport_settings import KafkaSettings
-from orchestration.connectors.kafka_client import HEADERS_OF, Asker, KafkaClient, PartitionId, Range, Topic
+from orchestration.connectors.kafka_client import HEADERS_OF, KafkaClient, PartitionId, Range, Topic
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
 
 TOPICS, ID, NEXT, FROM, READ = "topics", "id", "next", "from", "read"
-Progress = Mapping[str, Any]
-"""An offset's entries by topic."""
-Ranges = Sequence[Sequence[int]]
-"""Pairs of the first offset, and the one behind the last."""
+Progress = Mapping[str, Any]  # an offset's entries by topic
+Ranges = Sequence[Sequence[int]]  # pairs of the first offset, and the one behind the last
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """Since 1970: the years 1 to 9999. A producer may write any number as the time of a message."""
-MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000
-"""Messages in a batch of bronze; and in a batch while the length of messages is unknown."""
-CONTENT = ("payload", "key", "headers")
-"""Columns that count for the bytes of a message."""
+MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000  # messages in a batch of bronze; and in a batch while the length of messages is unknown
+CONTENT = ("payload", "key", "headers")  # columns that count for the bytes of a message
 MISSING, ODD = "topic is missing", "headers are left out"
 REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
-MAX_DESCRIBED = 4
-"""Partitions in a line of status."""
+MAX_DESCRIBED = 4  # partitions in a line of status
 
 
 @dataclass
 class Kafka(Source):
-    """`transport`: as conf declares it."""
-
-    name: str
     transport: KafkaSettings
     max_batch_bytes: int
-    _is_ending: bool = False
-    _limits: dict[PartitionId, int] | None = None
-    """For a run that ends: the end of each partition when it first looked."""
-    _message_bytes: float | None = None
-    """The average of the last messages that were read."""
-    _ends: Mapping[PartitionId, int] = field(default_factory=dict)
-    """The end of each partition when last asked."""
-    _problems: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of problem and topic."""
+    _limits: dict[PartitionId, int] | None = None  # for a run that ends: the end of each partition when it first looked
+    _message_bytes: float | None = None  # the average of the last messages that were read
+    _ends: Mapping[PartitionId, int] = field(default_factory=dict)  # the end of each partition when last asked
+    _problems: set[tuple[str, str]] = field(default_factory=set)  # pairs of problem and topic
     _reported: set[tuple[str, str]] = field(default_factory=set)
-
-    def stop_at_present(self) -> None:
-        """End at the ends that partitions have when they are asked next."""
-        self._is_ending = True
 
     def latest_offset(self, start: Offset) -> Offset:
         """Step over one batch: a share of each partition, so that all partitions get to the same time together."""
@@ -96,7 +79,6 @@ class Kafka(Source):
         return {**start, TOPICS: entries}
 
     def describe(self, offset: Offset) -> str:
-        """Name the next message of the first partitions."""
         partition_ids = [
             f"{topic}/{partition} {number}" for topic, entry in offset.get(TOPICS, {}).items() for partition, number in entry[NEXT].items()
         ]
@@ -152,7 +134,6 @@ class Kafka(Source):
         ]
 
     def notices(self) -> Sequence[Notice]:
-        """Report topics that conf names and brokers do not have, and messages that a client cannot read."""
         new = sorted(self._problems - self._reported)
         self._reported = set(self._problems)
         return [Notice(what, {"source": self.name, "topic": topic, "reason": REASONS[what]}) for what, topic in new]
@@ -220,8 +201,7 @@ class Kafka(Source):
 
     @cached_property
     def client(self) -> KafkaClient:
-        asker = Asker(f"source {self.name}", "cannot be read from", "sources.yml")
-        return KafkaClient(asker, self.transport.servers, self.transport.options)
+        return KafkaClient(f"source {self.name} cannot be read from", "sources.yml", self.transport.servers, self.transport.options)
 
 
 def next_offset(progress: Progress, partition_id: PartitionId) -> int | None:
@@ -231,8 +211,7 @@ def next_offset(progress: Progress, partition_id: PartitionId) -> int | None:
 
 
 def ranges_read(progress: Progress, partition_id: PartitionId) -> Ranges:
-    """Return the ranges of a partition that bronze has. An offset without `read` stands for all before the next message, so nothing
-    comes twice."""
+    """Return the ranges of a partition that bronze has. An offset without `read` stands for all before the next message."""
     read: Ranges = (
         progress.get(partition_id[0], {}).get(READ, {}).get(str(partition_id[1]), [[0, next_offset(progress, partition_id) or 0]])
     )
@@ -264,10 +243,7 @@ def _grown(read: Ranges, begin: int, end: int) -> Ranges:
 
 
 def events_of(source: str, messages: Sequence[Message]) -> tuple[pa.Table, set[str]]:
-    """ARRIVED, and the topics of messages whose headers cannot be read; these are null then.
-
-    `received_at` is null where the brokers keep no time.
-    """
+    """ARRIVED, and the topics of messages whose headers cannot be read: null, as `received_at` is where the brokers keep no time."""
     times, unreadable = [message.timestamp() for message in messages], set[str]()
     is_unknown = np.array([kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times])
     micros = np.clip(np.array([ms for _, ms in times], np.int64), FIRST_MS, LAST_MS) * 1000

@@ -5,7 +5,7 @@ and whatever is killed; and where the source itself goes on does not change.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -40,8 +40,7 @@ class Part:
     asked: tuple[int, int]
     to_read: Ranges
     in_bronze: Ranges
-    left_to_source: Ranges
-    """The source reads it, at the next run."""
+    left_to_source: Ranges  # the source reads it, at the next run
     gone: Ranges
 
 
@@ -69,12 +68,8 @@ def _resolved(source: Kafka, partition_ids: Collection[PartitionId], bound: Boun
             raise TidemarkError(f"source {source.name} does not read {topic}/{partition}, but {there or 'nothing that is there'}.")
         return chosen
     offsets = source.client.offsets(partition_ids, bound)
-    return offsets if min(offsets.values(), default=0) >= 0 else offsets | _at_end(source, offsets)
-
-
-def _at_end(source: Kafka, offsets: Mapping[PartitionId, int]) -> dict[PartitionId, int]:
-    """Return the end offset of partitions that have no message since an instant."""
-    return source.client.offsets([partition_id for partition_id, offset in offsets.items() if offset < 0], "latest")
+    without_message = [partition_id for partition_id, offset in offsets.items() if offset < 0]  # since the instant
+    return offsets | source.client.offsets(without_message, "latest")
 
 
 def _part(partition_id: PartitionId, asked: tuple[int, int], first: int, progress: Progress) -> Part:
@@ -91,6 +86,7 @@ def _part(partition_id: PartitionId, asked: tuple[int, int], first: int, progres
 class KafkaBackfill(Source):
     """A source that ends: the ranges that are `wanted`, a batch of bronze at a time."""
 
+    name: str = field(init=False)
     source: Kafka
     wanted: Mapping[PartitionId, Ranges]
 
@@ -111,7 +107,10 @@ class KafkaBackfill(Source):
         )
         if not left:
             return start
-        entries = {name: {key: entry[key] for key in (ID, NEXT)} | {READ: _all_read(progress, name)} for name, entry in progress.items()}
+        entries = {
+            name: {ID: entry[ID], NEXT: entry[NEXT], READ: {p: ranges_read(progress, (name, int(p))) for p in entry[NEXT]}}
+            for name, entry in progress.items()
+        }
         for (name, partition), (begin, _) in left.items():
             read = entries[name][READ]
             read[str(partition)] = joined([*read[str(partition)], (begin, ends[name, partition])])
@@ -135,7 +134,3 @@ class KafkaBackfill(Source):
 
     def notices(self) -> Sequence[Notice]:
         return self.source.notices()
-
-
-def _all_read(progress: Progress, topic: str) -> dict[str, Ranges]:
-    return {partition: ranges_read(progress, (topic, int(partition))) for partition in progress[topic][NEXT]}

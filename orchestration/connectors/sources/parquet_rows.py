@@ -18,8 +18,7 @@ from arro3.io import write_ndjson
 
 from bronze.events import lines
 
-PARQUET = "parquet"
-"""The payload format of files of rows."""
+PARQUET = "parquet"  # the payload format of files of rows
 ROWS_AT_ONCE = 4_096
 """A text that stands once in a file can be the value of all its rows: more of these at once could need more memory than there is."""
 

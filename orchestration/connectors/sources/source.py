@@ -7,14 +7,16 @@ of a source that has not been read yet is empty. It is kept in the commit of bro
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from orchestration.errors import TidemarkError
 
 Offset: TypeAlias = Mapping[str, Any]
+PIECE_BYTES = 16 * 1024 * 1024  # how much a source hands over at once
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,18 @@ class Unsettled:
     seconds: float
 
 
+@dataclass
 class Source(ABC):
     """Called by one thread at a time. An error ends the run, but for SourceDownError. `name`: as conf/sources.yml has it."""
 
-    is_remote: bool = True
-    """Whether it may be slow or out of reach: its rows are then brought to this machine before bronze is held."""
+    is_remote = True  # whether it may be slow or out of reach: its rows are then brought to this machine before bronze is held
     name: str
+    _is_ending: bool = field(default=False, init=False)
+    _notices: list[Notice] = field(default_factory=list, init=False)
 
-    def stop_at_present(self) -> None:  # noqa: B027 (doing nothing is right for a source that runs empty)
+    def stop_at_present(self) -> None:
         """For a run that ends: no offset from now on reaches behind what there is at the next look, however much still comes."""
+        self._is_ending = True
 
     @abstractmethod
     def latest_offset(self, start: Offset) -> Offset:
@@ -93,4 +98,21 @@ class Source(ABC):
 
     def notices(self) -> Sequence[Notice]:
         """Return what has come up since the last call; nothing is reported twice."""
-        return []
+        new, self._notices = self._notices, []
+        return new
+
+
+class Sized(Protocol):
+    """A thing that is read as a whole; `length` in bytes as stored, perhaps compressed."""
+
+    @property
+    def length(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sized)
+
+
+def fitting(waiting: Sequence[S], max_bytes: int) -> list[S]:
+    """Return the first of them, as many as have so many bytes together, one at least."""
+    ends = accumulate(one.length for one in waiting)
+    return [one for n, (one, end) in enumerate(zip(waiting, ends, strict=True)) if n == 0 or end <= max_bytes]

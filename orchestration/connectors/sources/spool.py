@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from bronze.events import ARRIVED
 from bronze.schema import HEADERS, INSTANT
-from orchestration.connectors.sources.batching import PIECE_BYTES
-from orchestration.connectors.sources.source import Notice, Offset, Source
+from orchestration.connectors.sources.source import PIECE_BYTES, Notice, Offset, Source
 from orchestration.connectors.sources.spool_records import KEY, MARK_BYTES, Record, records, segments
 from orchestration.storage.row_pieces import PIECE_ROWS, gather
 
@@ -36,18 +35,10 @@ class Spool(Source):
     """Read beside a `tidemark collect` that writes, or without one."""
 
     is_remote = False
-    name: str
     folder: Path
     max_batch_bytes: int
-    _is_ending: bool = False
-    _limit: tuple[int, int] | None = None
-    """For a run that ends: the newest segment when it first looked, and its length then."""
-    _notices: list[Notice] = field(default_factory=list)
+    _limit: tuple[int, int] | None = None  # for a run that ends: the newest segment when it first looked, and its length then
     _told: set[tuple[Path, int]] = field(default_factory=set)
-
-    def stop_at_present(self) -> None:
-        """At the end of the newest segment as it is at the next look."""
-        self._is_ending = True
 
     def latest_offset(self, start: Offset) -> Offset:
         """Step over as many records as fit a batch, one at least. `start` is in a commit of bronze: segments before it are removed."""
@@ -85,10 +76,6 @@ class Spool(Source):
         whole = records(_content(partition.file, partition.begin, partition.end), partition.begin)
         for together in gather(whole, lambda record: (record.events, len(record.payloads)), PIECE_BYTES):
             yield _events(self.name, together)
-
-    def notices(self) -> Sequence[Notice]:
-        new, self._notices = self._notices, []
-        return new
 
     def _tell_of_damage(self, file: Path, begin: int, end: int) -> None:
         if begin < end and (file, begin) not in self._told:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MARK_BYTES, KEY = 8, "\0"
-HEADER = struct.Struct("<8sII")
-"""The mark; how many bytes follow the header, and their CRC."""
+HEADER = struct.Struct("<8sII")  # the mark; how many bytes follow the header, and their CRC
 BODY = struct.Struct("<qQIH")
 """When it came in µs since 1970; number of the first event in its connection or request; how many events; length of what names those.
 
@@ -56,10 +55,8 @@ def encoded(mark: bytes, received_us: int, name: str, first: int, payloads: Sequ
 
 
 def records(content: bytes, begin: int = MARK_BYTES) -> Iterator[Record]:
-    """The whole records of a segment behind a byte; `content` is the mark of the segment, and what stands behind that byte.
-
-    What is no record is passed over: a writer was killed there, or the disk has failed.
-    """
+    """Yield the whole records behind a byte; `content` is the mark of the segment, and what stands behind that byte. What is no record is
+    passed over: a writer was killed there, or the disk has failed."""
     mark, view, before = content[:MARK_BYTES], memoryview(content), begin - MARK_BYTES
     at = MARK_BYTES
     while 0 <= at < len(content):
@@ -71,10 +68,7 @@ def records(content: bytes, begin: int = MARK_BYTES) -> Iterator[Record]:
 
 
 def waiting(folder: Path, segment: int, byte: int) -> tuple[int, int | None]:
-    """How many bytes stand behind a byte of a segment, and when the first record of them came, in µs since 1970.
-
-    None where there is no such record.
-    """
+    """Count the bytes behind a byte of a segment; with the time at which the first record of them came, in µs since 1970, if any."""
     total, since = 0, None
     for number, file in segments(folder).items():
         begin = byte if number == segment else MARK_BYTES

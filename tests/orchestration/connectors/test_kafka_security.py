@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -10,15 +9,12 @@ from uuid import uuid4
 import pytest
 
 from orchestration.conf.transport_settings import KafkaSettings
-from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sources.kafka import Kafka
-from orchestration.jobs.sinks import send
 from tests.broker import PASSWORD, Broker, refusal
 from tests.certificates import self_signed
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, windows
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
-NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
 SASL = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "plant", "sasl.password": "${env:OF_KAFKA}"}
 Way = Callable[[Path, str, str, Mapping[str, str]], int]
 """To read or write a topic of servers; how many messages that were."""
@@ -34,7 +30,7 @@ def by_sink(folder: Path, servers: str, topic: str, options: dict[str, str]) -> 
     kafka = {"servers": servers, "topic": topic, "options": options}
     lake = SmallLake(folder / uuid4().hex, {"out": {"table": AGGREGATES, "kafka": kafka}})
     lake.write(AGGREGATES, [*windows(0, range(3))]).pin(0)
-    sent = send(lake.conf, "out", sinks(lake.conf)["out"], NOW)
+    sent = lake.step()
     return sent.rows if sent else 0
 
 

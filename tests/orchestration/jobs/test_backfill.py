@@ -18,10 +18,11 @@ from orchestration.connectors.sources import kafka
 from orchestration.jobs.backfill import carry_out, kafka_source, plan, summary
 from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.tables import LakeStore, ensure
+from orchestration.storage.tables import LakeStore
 from tests.broker import Broker
 from tests.collectors import PROGRAM, ROOT, write_conf
 from tests.lakes import table
+from tests.taking import opened, take_all
 
 
 def conf_of(folder: Path, running: Broker, topics: str, more: str = "starting: latest") -> Path:
@@ -29,16 +30,12 @@ def conf_of(folder: Path, running: Broker, topics: str, more: str = "starting: l
 
 
 def lake_of(conf: Path) -> LakeStore:
-    lake = LakeStore(load(conf))
-    ensure(lake.tables["bronze.events"])
-    return lake
+    return opened(load(conf))
 
 
 def take(lake: LakeStore) -> None:
     """What a run does."""
-    source = kafka_source(lake, "fleet")
-    while ready := poll(lake, source):
-        commit_batch(lake, [ready], nullcontext())
+    take_all(lake, kafka_source(lake, "fleet"))
 
 
 def backfill(conf: Path, begin: str = "earliest", end: str = "latest") -> int:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,34 +11,26 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.source import Source
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
-from orchestration.jobs.bronze import CommittedBatch, commit_batch, in_row_groups, poll
+from orchestration.jobs.bronze import in_row_groups
 from orchestration.storage import row_pieces
 from orchestration.storage.delta import log_of, open_table, version_of
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
-from orchestration.storage.tables import LakeStore, ensure
+from orchestration.storage.tables import LakeStore
 from tests.lakes import conf, land, land_bytes, table
 from tests.number_source import RECEIVED_AT, Numbers
+from tests.taking import opened, take, take_all
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LakeStore:
-    opened = LakeStore(conf(tmp_path))
-    ensure(opened.tables["bronze.events"])
-    return opened
+    return opened(conf(tmp_path))
 
 
 def brought(lake: LakeStore) -> list[tuple[str, int, int, bytes]]:
     rows = table(lake.conf, "bronze.events").sort_values(["bronze_batch", "bronze_row"])
     return list(zip(rows["source"], rows["bronze_batch"], rows["bronze_row"], rows["payload"], strict=True))
-
-
-def take(lake: LakeStore, *sources: Source) -> CommittedBatch | None:
-    """What they have, in one batch."""
-    ready = [of_source for source in sources if (of_source := poll(lake, source))]
-    return commit_batch(lake, ready, nullcontext()) if ready else None
 
 
 def test_each_source_goes_on_at_its_own_offset_and_batches_are_numbered_in_the_order_of_commits(lake: LakeStore) -> None:
@@ -114,7 +105,6 @@ KILLED = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from orchestration.connectors.sources import batching
 from orchestration.connectors.sources.all import sources
 from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore
@@ -131,8 +121,7 @@ def test_a_process_that_is_killed_behind_the_commit_has_written_each_line_once(l
     assert died.returncode == -signal.SIGKILL
     land(lake.conf.folder, "2.json", [b"3"])
     (plant,) = sources(lake.conf)
-    while take(lake, plant):
-        pass
+    take_all(lake, plant)
     assert [payload for *_, payload in brought(lake)] == [b"1", b"2", b"3"]
 
 

@@ -17,24 +17,21 @@ from orchestration.connectors.sources.source import SourceDownError
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import PendingBatch, commit_batch, poll
 from orchestration.storage.delta import log_of, version_of
-from orchestration.storage.tables import LakeStore, ensure
+from orchestration.storage.tables import LakeStore
 from tests.broker import PASSWORD, Broker, impatient, refusal
 from tests.lakes import SHAPE, conf, table
+from tests.taking import opened, take_all
 
 
 def lake_of(folder: Path, running: Broker, topic: str, *, is_secure: bool = False, **more: Any) -> LakeStore:
     """A lake that is fed by the topic."""
     servers = running.secure_servers if is_secure else running.servers
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaSettings(servers, (topic,), **more))}))
-    ensure(lake.tables["bronze.events"])
-    return lake
+    return opened(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaSettings(servers, (topic,), **more))}))
 
 
 def take(lake: LakeStore, of: Any = None) -> None:
     """Until nothing is left, by default with a client that has just been started."""
-    of = of or sources(lake.conf)[0]
-    while ready := poll(lake, of):
-        commit_batch(lake, [ready], nullcontext())
+    take_all(lake, of or sources(lake.conf)[0])
 
 
 def ready_of(lake: LakeStore, of: Any) -> PendingBatch:

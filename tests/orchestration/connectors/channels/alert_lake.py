@@ -42,7 +42,6 @@ def changed(seconds: float, state: str, entity: str = "oven", previous: str = "n
 
 
 def write_changes(lake: Location, number: int, *rows: dict[str, Any], generation: Generation = FIRST) -> None:
-    """Rows, and the snapshot that has them."""
     path = generation.table(lake, TABLE)
     append_rows(path, pa.Table.from_pylist(list(rows), ALERTS))
     SNAPSHOTS.append(lake, [Snapshot(number, at(number), generation.generation, number, {TABLE: version_of(path)}, {})])

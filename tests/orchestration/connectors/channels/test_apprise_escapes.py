@@ -63,7 +63,6 @@ class Shown(HTMLParser):
     """What a mail program shows of HTML, and the tags that it obeys."""
 
     def __init__(self, content: str) -> None:
-        """Read it whole."""
         super().__init__()
         self.text, self.tags = "", set[str]()
         self.feed(content)

@@ -12,10 +12,8 @@ import pytest
 from orchestration.conf.load import load
 from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector import kinesis
-from orchestration.connectors.collector.kind import Pushed
-from orchestration.connectors.collector.kinesis import KinesisCollector
-from orchestration.connectors.collector.kinesis_client import Answer, KinesisClient, Shard, Stream, StreamError
-from orchestration.connectors.collector.outage import Outage
+from orchestration.connectors.collector.kind import OutageReport, Pushed
+from orchestration.connectors.collector.kinesis import Answer, KinesisClient, KinesisCollector, Shard, Stream, StreamError
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.location import Location
 from tests.collectors import spooled, write_conf
@@ -81,7 +79,7 @@ def collected(folder: Path, fake: Fake, is_done: Callable[[list[bytes]], bool]) 
         spool = SpoolWriter(folder / "lake/spool/hall", 1 << 30)
         pushed = Pushed(source, cast(KinesisSettings, source.transport), spool, lake)
         collector = KinesisCollector(
-            cast(KinesisSettings, source.transport), cast(KinesisClient, fake), pushed, Outage(lake, "hall", said.append)
+            cast(KinesisSettings, source.transport), cast(KinesisClient, fake), pushed, OutageReport(lake, "hall", said.append)
         )
         task = asyncio.create_task(collector.run())
         while not is_done([payload for _, payload in spooled(folder, "hall")]):

@@ -17,10 +17,10 @@ from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.spool_records import segments
 from orchestration.errors import TidemarkError
 from orchestration.storage.payload_formats import remember
-from orchestration.storage.tables import LakeStore, ensure
+from orchestration.storage.tables import LakeStore
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table
-from tests.orchestration.jobs.test_bronze import take
+from tests.taking import opened, take, take_all
 from tests.waiting import PATIENCE_SECONDS, until
 
 TCP, HTTP = "tcp: {port: 0}", "http: {port: 0}"
@@ -37,7 +37,7 @@ class Sender:
 
     def over_tcp(self) -> None:
         sent = 0
-        with suppress(*LOST), socket.create_connection(("127.0.0.1", self.collector.ports["line"]), PATIENCE_SECONDS) as connection:
+        with suppress(*LOST), self.collector.connect("line") as connection:
             while True:
                 connection.sendall(b"".join(b"%s-%d\n" % (self.name.encode(), n) for n in range(sent, sent + 50)))
                 sent += 50
@@ -74,22 +74,16 @@ def brought(lake: LakeStore) -> Counter[bytes]:
     return Counter(table(lake.conf, "bronze.events")["payload"])
 
 
-def opened(conf: Path) -> LakeStore:
-    lake = LakeStore(load(conf))
-    ensure(lake.tables["bronze.events"])
-    return lake
-
-
 def test_kills_under_load_lose_and_double_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     """While a run reads the spools; the senders of a killed collector send nothing again, so each event may be there once."""
-    lake = opened(write_conf(tmp_path, line=TCP, web=HTTP))
+    lake = opened(load(write_conf(tmp_path, line=TCP, web=HTTP)))
     acknowledged: list[bytes] = []
     for count in (1, 500, 100):
         with collecting(tmp_path / "conf") as collector:
             senders, threads = sending(collector, 3)
 
             def have_enough(count: int = count, senders: list[Sender] = senders) -> bool:
-                take(lake, *sources(lake.conf))
+                take(lake)
                 return all(len(sender.acknowledged) >= count for sender in senders)
 
             until(have_enough, pause_seconds=0.0)
@@ -97,8 +91,7 @@ def test_kills_under_load_lose_and_double_nothing_that_was_acknowledged(tmp_path
             for thread in threads:
                 thread.join()
         acknowledged += [event for sender in senders for event in sender.acknowledged]
-    while take(lake, *sources(lake.conf)):
-        pass
+    take_all(lake)
     found = brought(lake)
     assert set(found.values()) == {1}
     assert set(acknowledged) <= found.keys()
@@ -118,24 +111,19 @@ def test_a_kill_between_the_disk_and_the_acknowledgement_loses_nothing(passing: 
     assert acknowledged < found.keys()  # what was on the disk when it died, nobody was told
 
 
-def ask(port: int, body: bytes) -> http.client.HTTPResponse:
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
-        connection.request("POST", "/events", body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        answer.read()
-        return answer
-
-
 def test_a_full_spool_refuses_requests_and_stops_connections_until_a_run_has_read_it(tmp_path: Path) -> None:
     bound = "max_spool_bytes: 1048576"
-    lake = opened(write_conf(tmp_path, line=f"tcp: {{port: 0, {bound}}}", web=f"http: {{port: 0, {bound}}}"))
+    lake = opened(load(write_conf(tmp_path, line=f"tcp: {{port: 0, {bound}}}", web=f"http: {{port: 0, {bound}}}")))
     event = b'{"event":"' + b"x" * 10_000 + b'"}'
     with collecting(tmp_path / "conf") as collector:
         accepted = 0
-        while (answer := ask(collector.ports["web"], event)).status == 202:
+        while (status := collector.ask(event, source="web")[0]) == 202:
             accepted += 1
-        assert (answer.status, answer.headers["Retry-After"], 90 < accepted < 110) == (429, "5", True)
-        with socket.create_connection(("127.0.0.1", collector.ports["line"]), PATIENCE_SECONDS) as connection:
+        assert (status, 90 < accepted < 110) == (429, True)
+        with collector.connect("web") as connection:
+            connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
+            assert b"\r\nretry-after: 5\r\n" in connection.recv(1000).lower()
+        with collector.connect("line") as connection:
             sender = threading.Thread(target=connection.sendall, args=((event + b"\n") * 2000,))
             sender.start()
             number, size = 0, 0
@@ -144,15 +132,12 @@ def test_a_full_spool_refuses_requests_and_stops_connections_until_a_run_has_rea
                 number = int(numbers[-1])
                 size = max(size, sum(file.stat().st_size for file in segments(tmp_path / "lake/spool/line").values()))
                 if not is_readable(connection, 0.3):
-                    while take(lake, *sources(lake.conf)):
-                        pass
+                    take_all(lake)
             sender.join()
         assert size < 1048576 + 600_000  # one group more than the bound
-        while take(lake, *sources(lake.conf)):
-            pass
-        until(lambda: ask(collector.ports["web"], event).status == 202)
-    while take(lake, *sources(lake.conf)):
-        pass
+        take_all(lake)
+        until(lambda: collector.ask(event, source="web")[0] == 202)
+    take_all(lake)
     assert brought(lake) == {event: accepted + 2001}
 
 
@@ -172,14 +157,14 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_goes_on_when_there_is_space
     with collecting(conf) as collector:
         resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
         event = b'{"event":"' + b"x" * 9_000 + b'"}'
-        statuses = [ask(collector.ports["web"], event).status for _ in range(8)]
+        statuses = [collector.ask(event, source="web")[0] for _ in range(8)]
         assert (statuses[:5], statuses[5:]) == ([202] * 5, [503] * 3)
-        with socket.create_connection(("127.0.0.1", collector.ports["line"]), PATIENCE_SECONDS) as connection:
+        with collector.connect("line") as connection:
             connection.sendall(b"x" * 60_000 + b"\n")
             assert connection.recv(100) == b""
         resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        until(lambda: ask(collector.ports["web"], b"[" + event + b"," + event + b"]").status == 202)
-        with socket.create_connection(("127.0.0.1", collector.ports["line"]), PATIENCE_SECONDS) as connection:
+        until(lambda: collector.ask(b"[" + event + b"," + event + b"]", source="web")[0] == 202)
+        with collector.connect("line") as connection:
             connection.sendall(b"y" * 60_000 + b"\n")
             assert connection.recv(100) == b"1\n"
     assert [payload for _, payload in spooled(tmp_path, "web")] == [event] * 7
@@ -188,29 +173,29 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_goes_on_when_there_is_space
 
 
 def test_what_waits_of_a_source_that_conf_no_longer_names_comes_to_bronze_too(tmp_path: Path) -> None:
-    lake = opened(write_conf(tmp_path, line=TCP, web=HTTP))
+    lake = opened(load(write_conf(tmp_path, line=TCP, web=HTTP)))
     remember(lake.conf)
     with collecting(tmp_path / "conf", "web") as collector:
-        assert ask(collector.ports["web"], b"{}").status == 202
+        assert collector.ask(b"{}", source="web")[0] == 202
     lake = LakeStore(load(write_conf(tmp_path, line=TCP)))
-    take(lake, *sources(lake.conf))
+    take(lake)
     assert brought(lake) == {b"{}": 1}
 
 
 def test_a_source_changes_its_way_once_bronze_has_what_came_by_the_old_one(tmp_path: Path) -> None:
-    lake = opened(write_conf(tmp_path, web=HTTP))
+    lake = opened(load(write_conf(tmp_path, web=HTTP)))
     with collecting(tmp_path / "conf") as collector:
-        assert ask(collector.ports["web"], b"{}").status == 202
+        assert collector.ask(b"{}", source="web")[0] == 202
     files = replaced(tmp_path, web="path: ./landing, settle_seconds: 0")
     with pytest.raises(TidemarkError, match=r"source web came by another way before, and .*spool/web holds events"):
         sources(files.conf)
-    take(lake, *sources(lake.conf))
+    take(lake)
     land(tmp_path, "1.json", [b"1"])
-    take(files, *sources(files.conf))
+    take(files)
     pushed = replaced(tmp_path, web=HTTP)
-    assert take(pushed, *sources(pushed.conf)) is None
+    assert take(pushed) is None
     files = replaced(tmp_path, web="path: ./landing, settle_seconds: 0")
-    assert take(files, *sources(files.conf)) is None
+    assert take(files) is None
     land(tmp_path, "2.json", [b"2"])
     (source,) = sources(files.conf)
     assert source.latest_offset({}) != {}  # claims the file, which bronze has not read yet

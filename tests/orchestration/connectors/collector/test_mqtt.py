@@ -18,13 +18,12 @@ from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector import mqtt
 from orchestration.connectors.collector.kind import Pushed
 from orchestration.connectors.collector.spool import SpoolWriter
-from orchestration.connectors.sources.all import sources
 from orchestration.supervisor.status import source_status
 from tests.collectors import collecting, spooled, tls_files, write_conf
 from tests.conftest import PATH
 from tests.mosquitto import SAVING, Mosquitto, mosquitto
-from tests.orchestration.connectors.collector.test_loss import ask, brought, opened
-from tests.orchestration.jobs.test_bronze import take
+from tests.orchestration.connectors.collector.test_loss import brought
+from tests.taking import opened, take
 from tests.waiting import until
 
 pytestmark = pytest.mark.mosquitto
@@ -94,7 +93,7 @@ def test_a_broker_that_is_killed_is_told_once_and_nothing_is_lost_while_other_so
         broker.kill()
         assert "the connection ended" in collector.says(DOWN)
         assert "Connection refused" in collector.says(DOWN)
-        assert ask(collector.ports["web"], b"{}").status == 202
+        assert collector.ask(b"{}", source="web")[0] == 202
         assert states(tmp_path) == {"hall": "down", "web": "new"}
         broker.start()
         collector.says(UP)
@@ -151,7 +150,7 @@ def test_a_wrong_password_is_told_without_it_and_a_right_one_collects(tmp_path: 
         conf = write_conf(tmp_path, hall=source(broker, "username: plant, password: '${env:OF_A_TEST}'"), web="http: {port: 0}")
         with collecting(conf, OF_A_TEST=SECRET + "x") as collector:
             assert "the broker refuses the connection (Not authorized)" in collector.says(DOWN)
-            assert ask(collector.ports["web"], b"{}").status == 202
+            assert collector.ask(b"{}", source="web")[0] == 202
         assert not any(SECRET in line for line in collector.log)
         with collecting(conf, OF_A_TEST=SECRET) as collector:
             collector.says(UP)
@@ -172,7 +171,7 @@ def test_tls_needs_the_authority_that_conf_names_and_the_broker_the_client_s_cer
 
 
 def test_a_full_spool_leaves_messages_at_the_broker_until_a_run_has_read_it(broker: Mosquitto, tmp_path: Path) -> None:
-    lake = opened(write_conf(tmp_path, hall=source(broker, "max_spool_bytes: 1048576, receive_maximum: 10")))
+    lake = opened(load(write_conf(tmp_path, hall=source(broker, "max_spool_bytes: 1048576, receive_maximum: 10"))))
     sent = [(topic, payload + b" " * 10_000) for topic, payload in numbered(300)]
     with collecting(tmp_path / "conf") as collector:
         collector.says(UP)
@@ -182,7 +181,7 @@ def test_a_full_spool_leaves_messages_at_the_broker_until_a_run_has_read_it(brok
         assert held(tmp_path) < 1_500_000
 
         def is_all_there() -> bool:
-            take(lake, *sources(lake.conf))
+            take(lake)
             return brought(lake).keys() == all_of(sent)
 
         until(is_all_there)

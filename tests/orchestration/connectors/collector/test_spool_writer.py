@@ -11,10 +11,8 @@ import pytest
 
 from orchestration.connectors.collector import spool as writing
 from orchestration.connectors.collector.spool import SpoolWriter
-from orchestration.connectors.sources.source import Offset
 from orchestration.connectors.sources.spool import Spool
 from orchestration.connectors.sources.spool_records import segments
-from orchestration.errors import HeldError
 
 MEGABYTE = 1 << 20
 
@@ -55,37 +53,6 @@ def test_each_writer_begins_a_segment_of_its_own_behind_what_bronze_has_read(tmp
         writer.close()
     assert list(segments(tmp_path)) == [0, 1, 9]
     assert stored(tmp_path) == [b"1", b"2", b"3"]
-
-
-def test_a_full_spool_has_room_again_once_a_run_has_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "LOOK_SECONDS", 0.0)
-
-    async def work() -> None:
-        writer, source = SpoolWriter(tmp_path, 4000), Spool("plant", tmp_path, 1 << 30)
-        offset: Offset = {}
-        taken: list[bytes] = []
-        for n in range(50):
-            while writer.is_full():
-                end = source.latest_offset(offset)
-                for part in source.partitions(offset, end):
-                    taken += [payload for table in source.read(part) for payload in table["payload"].to_pylist()]
-                offset = end
-                assert source.latest_offset(offset) == offset
-            assert await store(writer, b"%d" % n + b"x" * 500) is None
-            assert sum(file.stat().st_size for file in tmp_path.glob("*.spool")) < 4000 + 1000
-        writer.close()
-        assert len(taken) > 40
-        assert taken + stored(tmp_path)[-(50 - len(taken)) :] == [b"%d" % n + b"x" * 500 for n in range(50)]
-
-    asyncio.run(work())
-
-
-def test_a_spool_has_one_collector(tmp_path: Path) -> None:
-    writer = SpoolWriter(tmp_path / "plant", MEGABYTE)
-    with pytest.raises(HeldError, match=f"process {os.getpid()} on .* collects the events of source plant"):
-        SpoolWriter(tmp_path / "plant", MEGABYTE)
-    writer.close()
-    SpoolWriter(tmp_path / "plant", MEGABYTE).close()
 
 
 LIMITED = """

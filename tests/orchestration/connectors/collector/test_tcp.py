@@ -16,7 +16,7 @@ import pytest
 
 from silver.spec import Policy
 from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
-from tests.waiting import PATIENCE_SECONDS, until
+from tests.waiting import until
 
 KEY = "a-canary-that-nobody-may-see"
 MOST = 1000
@@ -41,10 +41,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     assert KEY not in "".join(collector.log)
 
 
-def connected(collector: Collector, source: str = "plain") -> socket.socket:
-    return socket.create_connection(("127.0.0.1", collector.ports[source]), PATIENCE_SECONDS)
-
-
 def acknowledged(connection: socket.socket, events: int) -> int:
     """The last number that came, once it is as great as that."""
     answer, number = b"", 0
@@ -67,14 +63,10 @@ def closed(connection: socket.socket) -> bytes:
     return answer
 
 
-def kept(collector: Collector, source: str = "plain") -> list[bytes]:
-    return [payload for _, payload in spooled(collector.folder, source)]
-
-
 def test_lines_are_events_whatever_pieces_they_come_in(collector: Collector) -> None:
     events = [b'{"a":1}', b"", b"\x00\xff", b"with a return\r", b"x" * MOST]
-    before = len(kept(collector))
-    with connected(collector) as connection:
+    before = len(collector.kept())
+    with collector.connect() as connection:
         for n, byte in enumerate(b"".join(event + b"\n" for event in events[:4])):
             connection.sendall(bytes([byte]))
             if n % 5 == 0:
@@ -89,31 +81,31 @@ def test_lines_are_events_whatever_pieces_they_come_in(collector: Collector) -> 
 
 def test_a_line_longer_than_silver_reads_is_kept_and_the_connection_goes_on(collector: Collector) -> None:
     events = [b"odd", b"x" * (Policy(lateness_seconds=600).max_payload_bytes + 1), b'{"a":1}']
-    with connected(collector, "wide") as connection:
+    with collector.connect("wide") as connection:
         connection.sendall(b"".join(event + b"\n" for event in events))
         assert acknowledged(connection, 3) == 3
-    assert kept(collector, "wide") == events
+    assert collector.kept("wide") == events
 
 
 def test_frames_with_a_length_may_hold_anything(collector: Collector) -> None:
     events = [b"", b"\n\n", os.urandom(MOST), b"x"]
     content = b"".join(struct.pack(">I", len(event)) + event for event in events)
-    with connected(collector, "framed") as connection:
+    with collector.connect("framed") as connection:
         for at in range(0, len(content), 7):
             connection.sendall(content[at : at + 7])
         assert acknowledged(connection, 4) == 4
-    assert kept(collector, "framed")[-4:] == events
+    assert collector.kept("framed")[-4:] == events
 
 
 def test_a_sender_that_is_done_sending_still_reads_what_is_acknowledged(collector: Collector) -> None:
-    with connected(collector) as connection:
+    with collector.connect() as connection:
         connection.sendall(b"1\n2\n")
         connection.shutdown(socket.SHUT_WR)
         assert closed(connection).splitlines()[-1] == b"2"
 
 
 def test_an_endless_line_is_refused_and_what_was_acknowledged_stays(collector: Collector) -> None:
-    with connected(collector) as connection:
+    with collector.connect() as connection:
         connection.sendall(b"before\n")
         acknowledged(connection, 1)
         try:
@@ -122,66 +114,66 @@ def test_an_endless_line_is_refused_and_what_was_acknowledged_stays(collector: C
         except (BrokenPipeError, ConnectionResetError):
             pass
         assert closed(connection) == b""
-    assert kept(collector)[-1] == b"before"
+    assert collector.kept()[-1] == b"before"
 
 
 @pytest.mark.parametrize("source", ["plain", "framed"])
 @pytest.mark.parametrize("garbage", [b"\xff" * 5000, b"\x16\x03\x01\x02\x00\x01\x00" * 1000], ids=["binary", "TLS"])
 def test_garbage_ends_its_own_connection(garbage: bytes, source: str, collector: Collector) -> None:
-    before = kept(collector, source)
-    with connected(collector, source) as other, connected(collector, source) as connection:
+    before = collector.kept(source)
+    with collector.connect(source) as other, collector.connect(source) as connection:
         connection.sendall(garbage)
         assert closed(connection) == b""
-        assert kept(collector, source) == before
+        assert collector.kept(source) == before
         other.sendall(b"\n" if source == "plain" else bytes(4))
         assert acknowledged(other, 1) == 1
 
 
 def test_without_the_key_nothing_is_taken(collector: Collector) -> None:
     for first in (b'{"a":1}\n{"a":2}\n', KEY.encode() + b"x\n1\n", b"\n1\n"):
-        with connected(collector, "closed") as connection:
+        with collector.connect("closed") as connection:
             connection.sendall(first)
             assert closed(connection) == b""
-    with connected(collector, "closed") as connection:
+    with collector.connect("closed") as connection:
         connection.sendall(KEY.encode() + b"\r\n")
         connection.sendall(b"1\n")
         assert acknowledged(connection, 1) == 1
-    assert kept(collector, "closed") == [b"1"]
+    assert collector.kept("closed") == [b"1"]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
 def test_tls_is_spoken_where_conf_says_so(collector: Collector) -> None:
-    with connected(collector, "secure") as connection:
+    with collector.connect("secure") as connection:
         connection.sendall(b"plain\n" * 100)
         assert b"1" not in closed(connection)[:2]
     trusted = ssl.create_default_context(cafile=str(collector.folder / "server.crt"))
-    with connected(collector, "secure") as connection, trusted.wrap_socket(connection, server_hostname="localhost") as secure:
+    with collector.connect("secure") as connection, trusted.wrap_socket(connection, server_hostname="localhost") as secure:
         secure.sendall(b"1\n2\n")
         assert acknowledged(secure, 2) == 2
-    assert kept(collector, "secure") == [b"1", b"2"]
+    assert collector.kept("secure") == [b"1", b"2"]
 
 
 def test_where_nothing_is_to_be_acknowledged_nothing_is_sent(collector: Collector) -> None:
-    with connected(collector, "mute") as connection:
+    with collector.connect("mute") as connection:
         connection.sendall(b"1\n")
         connection.shutdown(socket.SHUT_WR)
         assert closed(connection) == b""
-    assert kept(collector, "mute") == [b"1"]
+    assert collector.kept("mute") == [b"1"]
 
 
 def test_an_idle_connection_is_closed(collector: Collector) -> None:
-    with connected(collector, "brief") as idle:
+    with collector.connect("brief") as idle:
         assert closed(idle) == b""
 
 
 def test_connections_above_the_bound_are_closed_until_another_one_leaves(collector: Collector) -> None:
     def is_taken() -> bool:
-        with suppress(ConnectionError), connected(collector, "few") as connection:
+        with suppress(ConnectionError), collector.connect("few") as connection:
             connection.sendall(b"1\n")
             return connection.recv(10) == b"1\n"
         return False
 
-    with connected(collector, "few") as one, connected(collector, "few") as other:
+    with collector.connect("few") as one, collector.connect("few") as other:
         for connection in (one, other):
             connection.sendall(b"1\n")
             acknowledged(connection, 1)
@@ -191,16 +183,16 @@ def test_connections_above_the_bound_are_closed_until_another_one_leaves(collect
 
 @pytest.mark.parametrize("many", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_many_connections_and_a_slow_one_are_served_together(many: int, collector: Collector) -> None:
-    before = len(kept(collector))
-    with ExitStack() as stack, connected(collector) as slow:
+    before = len(collector.kept())
+    with ExitStack() as stack, collector.connect() as slow:
         slow.sendall(b"the beginning of a line")
-        connections = [stack.enter_context(connected(collector)) for _ in range(many)]
+        connections = [stack.enter_context(collector.connect()) for _ in range(many)]
         for n, connection in enumerate(connections):
             connection.sendall(b"".join(b"%d-%d\n" % (n, m) for m in range(10)))
         assert [acknowledged(connection, 10) for connection in connections] == [10] * many
         slow.sendall(b", and its end\n")
         assert acknowledged(slow, 1) == 1
-    found = kept(collector)[before:]
+    found = collector.kept()[before:]
     assert sorted(found) == sorted([b"%d-%d" % (n, m) for n in range(many) for m in range(10)] + [b"the beginning of a line, and its end"])
 
 
@@ -212,10 +204,10 @@ def test_a_second_collector_is_refused_and_the_first_goes_on(collector: Collecto
 
 
 def test_sigterm_acknowledges_what_was_read_and_ends_well(tmp_path: Path) -> None:
-    with collecting(write_conf(tmp_path, plain="tcp: {port: 0}")) as collector, connected(collector) as connection:
+    with collecting(write_conf(tmp_path, plain="tcp: {port: 0}")) as collector, collector.connect() as connection:
         connection.sendall(b"1\n")
         acknowledged(connection, 1)
         connection.sendall(b"2\n" * 1000)
         assert collector.end() == 0
         last = int(closed(connection).splitlines()[-1])
-    assert len(kept(collector)) == last
+    assert len(collector.kept()) == last

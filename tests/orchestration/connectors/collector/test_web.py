@@ -17,10 +17,11 @@ import pytest
 from backports import zstd
 
 from tests.binary_formats import READING
-from tests.collectors import PAYLOAD, Collector, collecting, spooled, tls_files, write_conf
+from tests.collectors import JSON, PAYLOAD, Collector, collecting, spooled, tls_files, write_conf
 from tests.waiting import PATIENCE_SECONDS
 
-JSON, LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
+LINES = {"Content-Type": "application/x-ndjson"}
+GZIP, ZSTD = JSON | {"Content-Encoding": "gzip"}, JSON | {"Content-Encoding": "zstd"}
 MOST = 100_000
 TOKEN = "a-canary-that-nobody-may-see"
 
@@ -43,49 +44,19 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     assert [file for file in folder.rglob("*") if file.is_file() and TOKEN.encode() in file.read_bytes()] == []
 
 
-def ask(
-    collector: Collector, body: bytes, headers: dict[str, str], source: str = "plain", *, method: str = "POST", path: str = "/events"
-) -> tuple[int, dict[str, object]]:
-    """Status and answer."""
-    with closing(http.client.HTTPConnection("127.0.0.1", collector.ports[source], timeout=PATIENCE_SECONDS)) as connection:
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        return answer.status, json.loads(content) if content.startswith(b"{") else {}
-
-
-def kept(collector: Collector, source: str = "plain") -> list[bytes]:
-    return [payload for _, payload in spooled(collector.folder, source)]
-
-
 ACCEPTED = [
-    pytest.param(b' {"a": 1.10,\n "b": "\\u00e9"}\n', JSON, [b'{"a": 1.10,\n "b": "\\u00e9"}'], id="an object over several lines"),
-    pytest.param(b'[{"a":1} ,\n {"a": [1, {}]}]', JSON, [b'{"a":1}', b'{"a": [1, {}]}'], id="an array"),
-    pytest.param(b'{"a":1}\n\n{"a":2}\r\n{"a":3}', LINES, [b'{"a":1}', b'{"a":2}', b'{"a":3}'], id="lines"),
-    pytest.param(b'{"a":1}', {}, [b'{"a":1}'], id="without a type"),
-    pytest.param(b"[]", JSON, [], id="no event"),
-    pytest.param(b"", JSON, [], id="no body"),
-    pytest.param(b'{"a":1}\n{\n "a": 2\n}', JSON, [b'{"a":1}', b'{\n "a": 2\n}'], id="lines as JSON"),
-    pytest.param(b'\xef\xbb\xbf[{"a":1}]', JSON, [b'{"a":1}'], id="byte order mark"),
-    pytest.param(b'[{"a":1}, {"a":NaN, "b":[{}, {}]}]', JSON, [b'{"a":1}', b'{"a":NaN, "b":[{}, {}]}'], id="NaN, which silver reads"),
-    pytest.param(
-        gzip.compress(b'[{"a":1},') + gzip.compress(b'{"a":2}]'), JSON | {"Content-Encoding": "gzip"}, [b'{"a":1}', b'{"a":2}'], id="gzip"
-    ),
-    pytest.param(
-        zstd.compress(b'{"a":1}\n') + zstd.compress(b'{"a":2}'), LINES | {"Content-Encoding": "zstd"}, [b'{"a":1}', b'{"a":2}'], id="zstd"
-    ),
+    pytest.param(b' {"a": 1.10,\n "b": "\\u00e9"}\n', JSON, [b'{"a": 1.10,\n "b": "\\u00e9"}'], 0, id="an object over several lines"),
+    pytest.param(b'[{"a":1} ,\n {"a": [1, {}]}]', JSON, [b'{"a":1}', b'{"a": [1, {}]}'], 0, id="an array"),
+    pytest.param(b'{"a":1}\n\n{"a":2}\r\n{"a":3}', LINES, [b'{"a":1}', b'{"a":2}', b'{"a":3}'], 0, id="lines"),
+    pytest.param(b'{"a":1}', {}, [b'{"a":1}'], 0, id="without a type"),
+    pytest.param(b"[]", JSON, [], 0, id="no event"),
+    pytest.param(b"", JSON, [], 0, id="no body"),
+    pytest.param(b'{"a":1}\n{\n "a": 2\n}', JSON, [b'{"a":1}', b'{\n "a": 2\n}'], 0, id="lines as JSON"),
+    pytest.param(b'\xef\xbb\xbf[{"a":1}]', JSON, [b'{"a":1}'], 0, id="byte order mark"),
+    pytest.param(b'[{"a":1}, {"a":NaN, "b":[{}, {}]}]', JSON, [b'{"a":1}', b'{"a":NaN, "b":[{}, {}]}'], 0, id="NaN, which silver reads"),
+    pytest.param(gzip.compress(b'[{"a":1},') + gzip.compress(b'{"a":2}]'), GZIP, [b'{"a":1}', b'{"a":2}'], 0, id="gzip"),
+    pytest.param(zstd.compress(b'{"a":1}\n') + zstd.compress(b'{"a":2}'), ZSTD | LINES, [b'{"a":1}', b'{"a":2}'], 0, id="zstd"),
 ]
-
-
-@pytest.mark.parametrize(("body", "headers", "events"), ACCEPTED)
-def test_events_are_kept_in_the_bytes_in_which_they_were_sent(
-    body: bytes, headers: dict[str, str], events: list[bytes], collector: Collector
-) -> None:
-    before = len(kept(collector))
-    assert ask(collector, body, headers) == (202, {"accepted": len(events)})
-    assert kept(collector)[before:] == events
-
-
 DEEP = b'{"a":' * 10_000
 UNREADABLE = [
     pytest.param(
@@ -105,21 +76,21 @@ UNREADABLE = [
     pytest.param(b'{"a":1', JSON, [b'{"a":1'], 1, id="an object without its end"),
     pytest.param(DEEP, JSON, [DEEP], 1, id="deep"),
     pytest.param(b"\x16\x03\x01\x02\x00", JSON, [b"\x16\x03\x01\x02\x00"], 1, id="binary"),
-    pytest.param(gzip.compress(b"{}\nodd\n"), LINES | {"Content-Encoding": "gzip"}, [b"{}", b"odd"], 1, id="gzip"),
+    pytest.param(gzip.compress(b"{}\nodd\n"), GZIP | LINES, [b"{}", b"odd"], 1, id="gzip"),
 ]
 
 
-@pytest.mark.parametrize(("body", "headers", "events", "unreadable"), UNREADABLE)
-def test_what_silver_cannot_read_is_kept_beside_the_rest_and_counted(
+@pytest.mark.parametrize(("body", "headers", "events", "unreadable"), [*ACCEPTED, *UNREADABLE])
+def test_events_are_kept_in_the_bytes_in_which_they_were_sent_and_what_silver_cannot_read_is_counted(
     body: bytes, headers: dict[str, str], events: list[bytes], unreadable: int, collector: Collector
 ) -> None:
-    before = len(kept(collector))
-    assert ask(collector, body, headers) == (202, {"accepted": len(events), "unreadable": unreadable})
-    assert kept(collector)[before:] == events
+    before = len(collector.kept())
+    assert collector.ask(body, headers) == (202, {"accepted": len(events)} | ({"unreadable": unreadable} if unreadable else {}))
+    assert collector.kept()[before:] == events
 
 
 def test_positions_name_the_request_and_the_number_in_it(collector: Collector) -> None:
-    ask(collector, b'[{"n":1},{"n":2}]', JSON)
+    collector.ask(b'[{"n":1},{"n":2}]', JSON)
     (first, second) = [position for position, _ in spooled(collector.folder, "plain")][-2:]
     assert (first.rpartition("/")[0], first[-2:], second[-2:]) == (second.rpartition("/")[0], "/1", "/2")
     assert first.startswith("request/")
@@ -129,16 +100,14 @@ BOMB = 50_000_000
 REFUSED = [
     pytest.param(b'{"a":1}', {"Content-Type": "application/x-www-form-urlencoded"}, 415, "Content-Type: application/json", id="a form"),
     pytest.param(b'{"a":1}', JSON | {"Content-Encoding": "br"}, 415, "gzip, zstd", id="brotli"),
-    pytest.param(gzip.compress(b'{"a":1}')[:-1], JSON | {"Content-Encoding": "gzip"}, 400, "ends in the middle", id="cut gzip"),
-    pytest.param(zstd.compress(b'{"a":1}')[:-1], JSON | {"Content-Encoding": "zstd"}, 400, "ends in the middle", id="cut zstd"),
-    pytest.param(gzip.compress(b'{"a":1}') + b"xyz", JSON | {"Content-Encoding": "gzip"}, 400, "not gzip", id="gzip and more"),
-    pytest.param(b'{"a":1}', JSON | {"Content-Encoding": "zstd"}, 400, "not zstd", id="no zstd"),
-    pytest.param(gzip.compress(b" " * BOMB), JSON | {"Content-Encoding": "gzip"}, 413, "at most 100,000 bytes", id="gzip bomb"),
-    pytest.param(zstd.compress(b" " * BOMB), JSON | {"Content-Encoding": "zstd"}, 413, "at most 100,000 bytes", id="zstd bomb"),
-    pytest.param(
-        zstd.compress(b" ") * 5_000 + zstd.compress(b" " * MOST), JSON | {"Content-Encoding": "zstd"}, 413, "at most", id="many frames"
-    ),
-    pytest.param(zstd.compress(b"") * 10_001, JSON | {"Content-Encoding": "zstd"}, 400, "10,000 zstd members", id="endless frames"),
+    pytest.param(gzip.compress(b'{"a":1}')[:-1], GZIP, 400, "ends in the middle", id="cut gzip"),
+    pytest.param(zstd.compress(b'{"a":1}')[:-1], ZSTD, 400, "ends in the middle", id="cut zstd"),
+    pytest.param(gzip.compress(b'{"a":1}') + b"xyz", GZIP, 400, "not gzip", id="gzip and more"),
+    pytest.param(b'{"a":1}', ZSTD, 400, "not zstd", id="no zstd"),
+    pytest.param(gzip.compress(b" " * BOMB), GZIP, 413, "at most 100,000 bytes", id="gzip bomb"),
+    pytest.param(zstd.compress(b" " * BOMB), ZSTD, 413, "at most 100,000 bytes", id="zstd bomb"),
+    pytest.param(zstd.compress(b" ") * 5_000 + zstd.compress(b" " * MOST), ZSTD, 413, "at most", id="many frames"),
+    pytest.param(zstd.compress(b"") * 10_001, ZSTD, 400, "10,000 zstd members", id="endless frames"),
     pytest.param(b" " * (MOST + 1), JSON, 413, "at most 100,000 bytes", id="long"),
 ]
 
@@ -147,20 +116,20 @@ REFUSED = [
 def test_nothing_is_kept_of_a_request_that_is_refused(
     body: bytes, headers: dict[str, str], status: int, reason: str, collector: Collector
 ) -> None:
-    before = kept(collector)
-    found, answer = ask(collector, body, headers)
+    before = collector.kept()
+    found, answer = collector.ask(body, headers)
     assert (found, reason in str(answer["error"])) == (status, True), answer
-    assert kept(collector) == before
+    assert collector.kept() == before
 
 
 def test_a_window_that_only_a_bomb_needs_is_refused(collector: Collector) -> None:
     packer = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 27})
     packed = packer.compress(b"{}") + packer.flush()
-    assert ask(collector, packed, JSON | {"Content-Encoding": "zstd"})[0] == 400
+    assert collector.ask(packed, ZSTD)[0] == 400
 
 
 def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector: Collector) -> None:
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
+    with collector.connect() as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(3):
             connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
@@ -168,41 +137,41 @@ def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector:
 
 
 def test_a_client_that_leaves_within_its_body_leaves_nothing(collector: Collector) -> None:
-    before = kept(collector)
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
+    before = collector.kept()
+    with collector.connect() as connection:
         connection.sendall(b'POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"a":1}')
-    assert ask(collector, b"", {}, method="GET", path="/health") == (200, {"is_full": False, "is_broken": False})
-    assert kept(collector) == before
+    assert collector.ask(b"", {}, method="GET", path="/health") == (200, {"is_full": False, "is_broken": False})
+    assert collector.kept() == before
 
 
 def test_other_paths_and_methods_are_refused(collector: Collector) -> None:
-    assert ask(collector, b"{}", JSON, path="/other")[0] == 404
-    assert ask(collector, b"", JSON, method="GET")[0] == 405
+    assert collector.ask(b"{}", JSON, path="/other")[0] == 404
+    assert collector.ask(b"", JSON, method="GET")[0] == 405
 
 
 @pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer x"}, {"Authorization": TOKEN}, {"Authorization": f"Bearer {TOKEN}x"}])
 def test_without_the_token_nothing_is_taken(header: dict[str, str], collector: Collector) -> None:
-    status, answer = ask(collector, b"{}", JSON | header, "closed")
+    status, answer = collector.ask(b"{}", JSON | header, "closed")
     assert (status, TOKEN in str(answer)) == (401, False)
-    assert kept(collector, "closed") == []
+    assert collector.kept("closed") == []
 
 
 def test_with_the_token_events_are_taken(collector: Collector) -> None:
-    assert ask(collector, b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "closed") == (202, {"accepted": 1})
+    assert collector.ask(b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "closed") == (202, {"accepted": 1})
     spooled(collector.folder, "closed")
     (segment,) = (collector.folder / "lake/spool/closed").glob("*.spool")
     segment.unlink()
 
 
 def test_lines_of_csv_are_events(collector: Collector) -> None:
-    assert ask(collector, b"oven,1,temperature,2\r\noven,2,temperature,3\n", {"Content-Type": "text/csv"}, "table") == (
+    assert collector.ask(b"oven,1,temperature,2\r\noven,2,temperature,3\n", {"Content-Type": "text/csv"}, "table") == (
         202,
         {"accepted": 2},
     )
     odd = b'oven,3,temperature\n"oven","4","temperature","3,5"\n"oven,5,temperature,4\noven,6,temperature,5'
-    assert ask(collector, odd, {"Content-Type": "text/csv"}, "table") == (202, {"accepted": 4, "unreadable": 2})
-    assert kept(collector, "table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3", *odd.split(b"\n")]
-    assert ask(collector, b"{}", JSON, "table")[0] == 415
+    assert collector.ask(odd, {"Content-Type": "text/csv"}, "table") == (202, {"accepted": 4, "unreadable": 2})
+    assert collector.kept("table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3", *odd.split(b"\n")]
+    assert collector.ask(b"{}", JSON, "table")[0] == 415
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
@@ -212,13 +181,13 @@ def test_tls_is_spoken_where_conf_says_so_and_garbage_ends_nothing(collector: Co
     with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\n\r\n")
         assert b"202" not in connection.recv(100)
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
+    with collector.connect() as connection:
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20)
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
     with closing(http.client.HTTPSConnection("localhost", port, timeout=PATIENCE_SECONDS, context=trusted)) as secure:
         secure.request("POST", "/events", b'{"a":1}', JSON)
         assert secure.getresponse().status == 202
-    assert kept(collector, "secure") == [b'{"a":1}']
+    assert collector.kept("secure") == [b'{"a":1}']
 
 
 def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
@@ -228,17 +197,17 @@ def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
     assert (failed.returncode, f"${{file:{tmp_path}/token.txt}}, which sources.yml names" in failed.stderr) == (4, True)
     (tmp_path / "token.txt").write_text(TOKEN + "\n")
     with collecting(conf) as collector:
-        assert ask(collector, b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "plant")[0] == 202
+        assert collector.ask(b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "plant")[0] == 202
 
 
 def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
+    with collector.connect() as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\n")
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             for n in range(1000):
                 connection.sendall(b"X-%d: " % n + b"a" * 10_000 + b"\r\n")
                 time.sleep(0.001)
-    assert ask(collector, b"{}", JSON)[0] == 202
+    assert collector.ask(b"{}", JSON)[0] == 202
 
 
 def test_of_a_source_of_messages_a_request_is_one_event_byte_for_byte(tmp_path: Path) -> None:
@@ -248,9 +217,9 @@ def test_of_a_source_of_messages_a_request_is_one_event_byte_for_byte(tmp_path: 
     (conf / "sources.yml").write_text(f"sources:\n  plain: {{http: {{port: 0}}, format: avro, schema: ./reading.avsc, {time_of}}}\n")
     body = b"\x00\n[{" + bytes(range(256))
     with collecting(conf) as collector:
-        assert ask(collector, body, {"Content-Type": "application/octet-stream"}) == (202, {"accepted": 1})
-        assert ask(collector, gzip.compress(body), {"Content-Encoding": "gzip"}) == (202, {"accepted": 1})
-        assert ask(collector, b"", {}) == (202, {"accepted": 0})
-        status, answer = ask(collector, b"{}", JSON)
+        assert collector.ask(body, {"Content-Type": "application/octet-stream"}) == (202, {"accepted": 1})
+        assert collector.ask(gzip.compress(body), {"Content-Encoding": "gzip"}) == (202, {"accepted": 1})
+        assert collector.ask(b"", {}) == (202, {"accepted": 0})
+        status, answer = collector.ask(b"{}", JSON)
     assert (status, "send Content-Type: application/octet-stream" in str(answer)) == (415, True)
-    assert kept(collector) == [body, body]
+    assert collector.kept() == [body, body]

@@ -19,7 +19,7 @@ from orchestration.storage.delta import rows_of
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, write_conf
 from tests.orchestration.connectors.channels.alert_lake import Recorder, changed, write_changes
-from tests.orchestration.connectors.collector.test_web import LINES, ask
+from tests.orchestration.connectors.collector.test_web import LINES
 from tests.waiting import until
 from tests.watching import Told, Watcher, receiver
 
@@ -49,7 +49,7 @@ def event(value: float, device: str = "oven") -> bytes:
 
 
 def send(collector: Collector, *events: bytes) -> None:
-    status, _ = ask(collector, b"\n".join(events), LINES, "plant")
+    status, _ = collector.ask(b"\n".join(events), LINES, "plant")
     assert status == 202
 
 

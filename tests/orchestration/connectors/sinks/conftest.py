@@ -1,16 +1,16 @@
 """One Postgres server for all tests of this folder, and an empty database for each."""
 
+import random
 from collections.abc import Iterator
 
 import pytest
 
-from tests.orchestration.connectors.sinks.postgres_server import PostgresServer, running
+from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    """Of all tests."""
-    with running() as made:
+    with PostgresServer().running() as made:
         yield made
 
 
@@ -21,3 +21,11 @@ def postgres(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Postgre
     server.rows("create schema public")
     monkeypatch.setenv("PG_DSN", server.dsn)
     return server
+
+
+@pytest.fixture
+def chance(seed: int | None) -> random.Random:
+    """It says its seed where a test fails."""
+    chosen = seed if seed is not None else random.randrange(10_000)
+    print(f"seed {chosen}")
+    return random.Random(chosen)

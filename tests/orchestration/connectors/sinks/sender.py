@@ -22,7 +22,6 @@ while sent := send(conf, sys.argv[2], sinks(conf)[sys.argv[2]], datetime.now(UTC
 
 
 def sender(conf: Conf, name: str) -> subprocess.Popen[bytes]:
-    """A process that sends until nothing is left."""
     file = conf.folder / "conf.pickle"
     file.write_bytes(pickle.dumps(conf))
     command = [sys.executable, "-c", SENDER, str(file), name]

@@ -1,11 +1,13 @@
 """A small lake for tests of sinks, written without Spark: readings, windows of one group, and snapshots of both."""
 
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 from deltalake import DeltaTable
 
@@ -13,6 +15,8 @@ from gold.alerts.spec import Alert, Signal
 from gold.flows.spec import FlowSpec, Sessions
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
+from orchestration.connectors.sinks.all import sinks
+from orchestration.jobs.sinks import Sent, send
 from orchestration.storage import generations
 from orchestration.storage.delta import files_of, open_table
 from orchestration.storage.generations import Generation
@@ -22,6 +26,7 @@ from orchestration.storage.tables import LakeStore, ensure
 from tests.lakes import KITCHEN, conf, recorded, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
+NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
 READINGS, AGGREGATES, VECTORS = "silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"
 KEYS = {
     READINGS: ["bronze_batch", "bronze_row", "part"],
@@ -63,6 +68,33 @@ class SmallLake:
         SNAPSHOTS.append(self.conf.lake, [snapshot])
         return snapshot
 
+    def step(self, name: str | None = None) -> Sent | None:
+        """One batch to a sink, which may be the only one."""
+        (name,) = self.conf.sinks if name is None else (name,)
+        return send(self.conf, name, sinks(self.conf)[name], NOW)
+
+    def send_all(self) -> None:
+        while self.step():
+            pass
+
+    def grow(self, number: int, chance: random.Random, count: int = 2000) -> Snapshot:
+        """New windows, and amendments of some earlier ones."""
+        first, end = number * count, (number + 1) * count
+        self.write(AGGREGATES, [window(number, at, float(number), device=f"oven-{at % 50}") for at in range(first, end)])
+        amended = chance.sample(range(end), 50)
+        self.write(AGGREGATES, [window(number, at, chance.random(), revision=number + 1, device=f"oven-{at % 50}") for at in amended])
+        return self.pin(number)
+
+    def send_a_million(self) -> None:
+        """A million windows, in 20,000 of 50 devices, and how fast they were sent."""
+        for part in range(10):
+            rows = (window(part, part * 2000 + at // 50, float(at), device=f"oven-{at % 50}") for at in range(100_000))
+            self.write(AGGREGATES, [*rows])
+        self.pin(0)
+        sent = self.step()
+        assert sent is not None and sent.rows == 1_000_000
+        print(f"{sent.rows / sent.seconds:,.0f} rows/s")
+
     def compact(self, table: str, *kept: Snapshot) -> None:
         """Small files become one; on the disk is then only what the table and the kept snapshots need."""
         name = self.store.stored(table)
@@ -97,6 +129,10 @@ class SmallLake:
         return other
 
 
+def sent(rows: int, *, is_complete: bool = True) -> Sent:
+    return Sent(ANY, rows, ANY, is_complete)
+
+
 def reading(bronze_batch: int, row: int, value: float | None = 1.0, **changes: Any) -> Row:
     """One a minute."""
     return {
@@ -123,7 +159,6 @@ def window(gold_batch: int, number: int, value: float | None, revision: int = 0,
 
 
 def vector(gold_batch: int, number: int, values: Sequence[float | None] | None, revision: int = 0) -> Row:
-    """The same."""
     end = START + timedelta(minutes=10 * number + 10)
     lists = {"vector": None if values is None else [*values], "missing": ["power"], "filled": []}
     times = {"window_start": end - timedelta(minutes=10), "window_end": end}
@@ -131,7 +166,6 @@ def vector(gold_batch: int, number: int, values: Sequence[float | None] | None, 
 
 
 def windows(gold_batch: int, numbers: Sequence[int], value: float = 1.0) -> Iterator[Row]:
-    """First revisions."""
     yield from (window(gold_batch, number, value) for number in numbers)
 
 

@@ -5,7 +5,6 @@ import json
 import random
 import signal
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,20 @@ from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.kafka_messages import avro_schema
 from orchestration.connectors.sinks.sink import Batch
 from orchestration.errors import TidemarkError
-from orchestration.jobs.sinks import Sent, newest_table, send
+from orchestration.jobs.sinks import newest_table
 from orchestration.rendering import plain
 from orchestration.storage.snapshot import Snapshot
 from tests.broker import Broker, impatient
 from tests.orchestration.connectors.sinks.sender import sender
-from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, KEYS, READINGS, VECTORS, SmallLake, reading, vector, window, windows
+from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, KEYS, READINGS, SmallLake, reading, sent, window, windows
 from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("patient")
-NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
 KILLS = 10
 
 
 def lake_for(folder: Path, running: Broker, topic: str, table: str = AGGREGATES, **more: Any) -> SmallLake:
     return SmallLake(folder, {"out": {"table": table, "kafka": {"servers": running.servers, "topic": topic, **more}}})
-
-
-def step(lake: SmallLake) -> Sent | None:
-    return send(lake.conf, "out", sinks(lake.conf)["out"], NOW)
 
 
 def messages(
@@ -72,13 +66,11 @@ def test_rows_come_once_under_their_key_and_an_amendment_is_a_later_message(tmp_
     running.create("amended", 3)
     lake = lake_for(tmp_path, running, "amended")
     first = lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 2, 7.0, revision=1)]).pin(0)
-    sent = step(lake)
-    assert sent is not None and (sent.rows, sent.is_complete) == (5, True)
+    assert lake.step() == sent(5)
     assert kept(running, "amended", 3) == expected(lake, AGGREGATES, first)
-    assert step(lake) is None
+    assert lake.step() is None
     second = lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1), *windows(1, [5])]).pin(1)
-    sent = step(lake)
-    assert sent is not None and (sent.rows, sent.is_complete) == (2, False)
+    assert lake.step() == sent(2, is_complete=False)
     assert kept(running, "amended", 3) == expected(lake, AGGREGATES, second)
     came = messages(running, "amended", 3)
     assert len(came) == 7
@@ -90,16 +82,15 @@ def test_keys_that_another_generation_has_not_get_a_message_without_a_value(tmp_
     running.send(topic, [b"of another"], key=b'{"device_id":"stranger"}')
     lake = lake_for(tmp_path, running, topic)
     lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
-    step(lake)
+    lake.step()
     built = lake.next_generation()
     second = built.write(AGGREGATES, [*windows(-1, range(2, 4), value=5.0)]).pin(0)
-    sent = step(built)
-    assert sent is not None and sent.is_complete
+    assert built.step() == sent(2)
     assert [message.value() for message in messages(running, topic)].count(None) == 3
     others = running_out_of(running, topic)
     assert others == expected(built, AGGREGATES, second)
     lake.pin(0)
-    step(lake)
+    lake.step()
     assert running_out_of(running, topic) == expected(lake, AGGREGATES, lake.pin(0))
 
 
@@ -110,15 +101,6 @@ def running_out_of(running: Broker, topic: str) -> dict[str, dict[str, Any]]:
     return {key.decode(): json.loads(value) for key, value in newest.items() if value is not None}
 
 
-def test_every_type_arrives_as_json_has_it(tmp_path: Path, running: Broker, topic: str) -> None:
-    lake = lake_for(tmp_path, running, topic, VECTORS)
-    odd = [float("nan"), float("inf"), None, -0.0, 0.1]
-    snapshot = lake.write(VECTORS, [vector(0, 0, odd), vector(0, 1, []), vector(0, 2, None)]).pin(0)
-    step(lake)
-    assert kept(running, topic) == expected(lake, VECTORS, snapshot)
-    assert [row["vector"] for row in kept(running, topic).values()] == [[None, "Infinity", None, -0.0, 0.1], [], None]
-
-
 def test_avro_says_by_its_fingerprint_which_schema_it_has_and_gives_back_each_row(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic, READINGS, format="avro")
     rows = [
@@ -127,7 +109,7 @@ def test_avro_says_by_its_fingerprint_which_schema_it_has_and_gives_back_each_ro
         reading(0, 2, groups=[None, ""], attributes={"q": "é", "no": None}),
     ]
     snapshot = lake.write(READINGS, rows).pin(0)
-    step(lake)
+    lake.step()
     pinned = newest_table(lake.conf, "out")
     assert pinned is not None
     schema = fastavro.parse_schema(avro_schema(READINGS, pinned.schema))
@@ -143,31 +125,30 @@ def test_a_topic_that_is_not_there_is_asked_for_and_not_made(tmp_path: Path, run
     lake = lake_for(tmp_path, running, f"{topic}-absent")
     lake.pin(0)
     with pytest.raises(TidemarkError, match=f"topic {topic}-absent is not there; make it .*--create --topic {topic}-absent"):
-        step(lake)
+        lake.step()
     assert f"{topic}-absent" not in running.admin.list_topics(timeout=PATIENCE_SECONDS).topics
 
 
 def test_a_topic_that_was_made_anew_gets_all_rows(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic)
     lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
-    step(lake)
+    lake.step()
     running.delete(topic)
     running.create(topic)
     snapshot = lake.pin(1)
-    sent = step(lake)
-    assert sent is not None and (sent.rows, sent.is_complete) == (5, True)
+    assert lake.step() == sent(5)
     assert kept(running, topic) == expected(lake, AGGREGATES, snapshot)
 
 
 def test_without_transactions_a_repeat_comes_again_under_the_same_key(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic, transactional=False)
     lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
-    step(lake)
+    lake.step()
     (lake.conf.lake / "sinks" / "out.json").local.unlink()  # as a kill before the position was kept
-    step(lake)
+    lake.step()
     assert len(messages(running, topic)) == 10
     snapshot = lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1)]).pin(1)
-    step(lake)
+    lake.step()
     assert kept(running, topic) == expected(lake, AGGREGATES, snapshot)
 
 
@@ -179,8 +160,7 @@ def test_a_transaction_that_never_ended_is_not_seen_and_the_next_process_ends_it
     left.begin_transaction()
     left.produce(topic, b"half", b"half", headers=[("sink", "test/out")])
     left.flush(PATIENCE_SECONDS)
-    sent = step(lake)
-    assert sent is not None and sent.rows == 5
+    assert lake.step() == sent(5)
     assert len(messages(running, topic, isolation="read_uncommitted")) == 6
     assert kept(running, topic) == expected(lake, AGGREGATES, snapshot)
 
@@ -188,55 +168,42 @@ def test_a_transaction_that_never_ended_is_not_seen_and_the_next_process_ends_it
 def test_of_two_processes_that_send_at_once_one_gives_way_and_each_row_comes_once(tmp_path: Path, running: Broker, topic: str) -> None:
     lake, chance = lake_for(tmp_path, running, topic), random.Random(1)
     first = sinks(lake.conf)["out"]
-    last = grow(lake, 0, chance)
+    last = lake.grow(0, chance)
     first.last(None)
-    sent = step(lake)
-    assert sent is not None and sent.is_complete
+    assert lake.step() == sent(2000)
     pinned = newest_table(lake.conf, "out")
     assert pinned is not None
     batch = Batch("out", AGGREGATES, "1", None, pinned.position, False, pinned.schema, pinned.key)
     with pytest.raises(TidemarkError, match=f"topic {topic}: another process has begun to send to it."):
         first.write(batch, pinned.rows(None))
-    assert len(messages(running, topic)) == sent.rows
+    assert len(messages(running, topic)) == 2000
     processes = [sender(lake.conf, "out") for _ in range(2)]
     for process in processes:
         process.communicate()
     assert kept(running, topic) == expected(lake, AGGREGATES, last)
 
 
-def grow(lake: SmallLake, number: int, chance: random.Random) -> Snapshot:
-    """New windows, and amendments of some earlier ones."""
-    first, end = number * 2000, number * 2000 + 2000
-    lake.write(AGGREGATES, [window(number, at, float(number), device=f"oven-{at % 50}") for at in range(first, end)])
-    amended = chance.sample(range(end), 50)
-    lake.write(AGGREGATES, [window(number, at, chance.random(), revision=number + 1, device=f"oven-{at % 50}") for at in amended])
-    return lake.pin(number)
-
-
 @pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.slow)])
 def test_broker_and_sender_are_killed_by_turns_and_the_topic_equals_the_table(
-    tmp_path: Path, running: Broker, topic: str, kills: int, seed: int | None
+    tmp_path: Path, running: Broker, topic: str, kills: int, chance: random.Random
 ) -> None:
-    chosen = seed if seed is not None else random.randrange(10_000)
-    print(f"seed {chosen}")
-    chance, lake = random.Random(chosen), lake_for(tmp_path, running, topic)
+    lake = lake_for(tmp_path, running, topic)
     taken: list[Snapshot] = []
     for kill in range(kills):
-        taken.append(grow(lake, kill, chance))
+        taken.append(lake.grow(kill, chance))
         process = sender(lake.conf, "out")
         time.sleep(chance.uniform(0.0, 0.6))
         if kill % 2:
             running.kill()
             with impatient(), pytest.raises(TidemarkError, match=f"it cannot be sent to the brokers {running.servers}: they do not answer"):
-                step(lake)
+                lake.step()
             process.kill()
             running.start()
         process.send_signal(signal.SIGKILL)
         process.communicate()
         found = kept(running, topic, is_settled=False)
         assert found in ({}, *(expected(lake, AGGREGATES, snapshot) for snapshot in taken))
-    while step(lake):
-        pass
+    lake.send_all()
     assert kept(running, topic) == expected(lake, AGGREGATES, taken[-1])
     values = [(message.key(), message.value()) for message in messages(running, topic)]
     assert len(values) == len(set(values))  # each revision once
@@ -245,11 +212,5 @@ def test_broker_and_sender_are_killed_by_turns_and_the_topic_equals_the_table(
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["json", "avro"])
 def test_a_million_rows_are_sent_and_the_speed_is_told(tmp_path: Path, running: Broker, topic: str, format: str) -> None:
-    lake = lake_for(tmp_path, running, topic, format=format)
-    for part in range(10):
-        lake.write(AGGREGATES, [window(part, part * 2000 + at // 50, float(at), device=f"oven-{at % 50}") for at in range(100_000)])
-    lake.pin(0)
-    sent = step(lake)
-    assert sent is not None and sent.rows == 1_000_000
-    print(f"{format}: {sent.rows / sent.seconds:,.0f} rows/s")
+    lake_for(tmp_path, running, topic, format=format).send_a_million()
     assert len({message.key() for message in messages(running, topic)}) == 1_000_000

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink_states import read_state, request_reset
 from orchestration.errors import TidemarkError
-from orchestration.jobs.sinks import send
 from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
-from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, windows
-from tests.orchestration.connectors.sinks.test_postgres import NOW, TO, assert_equal, lake_for, step
+from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, NOW, SmallLake, windows
+from tests.orchestration.connectors.sinks.test_postgres import TO, assert_equal, lake_for
 
 pytestmark = pytest.mark.postgres
 
@@ -18,17 +16,17 @@ pytestmark = pytest.mark.postgres
 def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
     snapshot = lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
-    step(lake)
+    lake.step()
     postgres.rows("drop table received")
     snapshot = lake.pin(0)
-    step(lake)
+    lake.step()
     assert_equal(postgres, lake, AGGREGATES, snapshot)
     postgres.rows("update received set value = 0; insert into received select 'stranger', metric, window_start, window_end from received")
-    assert step(lake) is None
+    assert lake.step() is None
     request_reset(lake.conf.lake, "warehouse", NOW)
-    step(lake)
+    lake.step()
     assert_equal(postgres, lake, AGGREGATES, snapshot)
-    assert step(lake) is None
+    assert lake.step() is None
 
 
 def test_a_table_of_somebody_else_is_left_as_it_is(tmp_path: Path, postgres: PostgresServer) -> None:
@@ -37,25 +35,25 @@ def test_a_table_of_somebody_else_is_left_as_it_is(tmp_path: Path, postgres: Pos
     postgres.rows("create table received (mine int)")
     postgres.rows("insert into received values (1)")
     with pytest.raises(TidemarkError, match=r"table public.received was not made by this sink; name another table, or drop that one"):
-        step(lake)
+        lake.step()
     other = SmallLake(tmp_path, {"other": {"table": AGGREGATES, "postgres": TO | {"table": "elsewhere"}}})
-    send(other.conf, "other", sinks(other.conf)["other"], NOW)
+    other.step()
     third = SmallLake(tmp_path, {"third": {"table": AGGREGATES, "postgres": TO | {"table": "elsewhere"}}})
     with pytest.raises(TidemarkError, match=r"belongs to sink test/other"):
-        send(third.conf, "third", sinks(third.conf)["third"], NOW)
+        third.step()
     assert postgres.rows("select * from received") == [(1,)]
 
 
 def test_a_table_with_other_columns_is_refused(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
     lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
-    step(lake)
+    lake.step()
     postgres.rows("alter table received add column mine int")
     lake.write(AGGREGATES, [*windows(1, [6])]).pin(1)
     with pytest.raises(TidemarkError, match=r"has other columns than gold.kitchen_aggregates \(mine\); drop it, and it is made anew"):
-        step(lake)
+        lake.step()
     postgres.rows("alter table received drop column mine")
-    assert step(lake) is not None
+    assert lake.step() is not None
 
 
 def test_no_message_holds_any_part_of_the_connection_string(
@@ -72,14 +70,14 @@ def test_no_message_holds_any_part_of_the_connection_string(
     for dsn in wrong:
         monkeypatch.setenv("PG_DSN", dsn)
         with pytest.raises(TidemarkError) as raised:
-            step(lake)
+            lake.step()
         assert PASSWORD not in str(raised.value)
         assert raised.value.__suppress_context__
     monkeypatch.delenv("PG_DSN")
     with pytest.raises(TidemarkError, match=r"\$\{env:PG_DSN\}, which pipeline.yml names, is missing or empty"):
-        step(lake)
+        lake.step()
     monkeypatch.setenv("PG_DSN", postgres.dsn)
-    step(lake)
+    lake.step()
     assert read_state(lake.conf, "warehouse").sent is not None
     holding = [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
     assert holding == []

@@ -1,17 +1,13 @@
 """A function gets one Arrow table a batch, again under the same number where it failed."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from orchestration.connectors.sinks.all import sinks
 from orchestration.errors import TidemarkError
-from orchestration.jobs.sinks import send
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, window, windows
 
-NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
 MODULE = """
 calls, is_broken = [], []
 def receive(rows, batch):
@@ -19,10 +15,6 @@ def receive(rows, batch):
     if is_broken:
         raise ValueError("a secret of mine")
 """
-
-
-def step(lake: SmallLake) -> bool:
-    return send(lake.conf, "mine", sinks(lake.conf)["mine"], NOW) is not None
 
 
 def lake_for(folder: Path, function: str) -> SmallLake:
@@ -34,17 +26,16 @@ def test_a_function_beside_the_conf_gets_each_batch_and_again_if_it_failed(tmp_p
     (tmp_path / "receiver_of_a_test.py").write_text(MODULE)
     lake = lake_for(tmp_path, "receiver_of_a_test:receive")
     lake.write(AGGREGATES, [*windows(0, range(2))]).pin(0)
-    assert step(lake)
+    assert lake.step()
     import receiver_of_a_test  # type: ignore[import-not-found]
 
     lake.write(AGGREGATES, [window(0, 1, 5.0, revision=1)]).pin(1)
     receiver_of_a_test.is_broken.append(True)
     with pytest.raises(TidemarkError, match=r"^receiver_of_a_test:receive raised ValueError\.$"):
-        step(lake)
+        lake.step()
     receiver_of_a_test.is_broken.clear()
     lake.pin(2)
-    while step(lake):
-        pass
+    lake.send_all()
     first, failed, again = receiver_of_a_test.calls
     assert first[1:] == (True, [1.0, 1.0])
     assert failed == again
@@ -57,4 +48,4 @@ def test_a_function_that_is_not_there_is_named(tmp_path: Path, function: str, mo
     lake = lake_for(tmp_path, function)
     lake.pin(0)
     with pytest.raises(TidemarkError, match=f"there is no function {function}; write it in {tmp_path}"):
-        step(lake)
+        lake.step()

@@ -19,29 +19,25 @@ from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.source import Gap, SourceDownError
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import commit_batch, poll
-from orchestration.storage.tables import LakeStore, ensure
-from tests.lakes import SHAPE, conf, table, with_batches_of
-from tests.taking import taking
+from orchestration.storage.tables import LakeStore
+from tests.lakes import SHAPE, conf, table
+from tests.taking import opened, take_all
 
 WITH_CHANGES = {"delta.enableChangeDataFeed": "true"}
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Of the table."""
     return tmp_path / "a table"
 
 
 @pytest.fixture
 def lake(tmp_path: Path, path: Path) -> LakeStore:
-    """One that is fed by the table from its beginning."""
     return lake_of(tmp_path / "l", path)
 
 
 def lake_of(folder: Path, path: Path, **more: Any) -> LakeStore:
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, DeltaSettings(table=path, **more))}))
-    ensure(lake.tables["bronze.events"])
-    return lake
+    return opened(conf(folder, sources={"plant": Source("plant", SHAPE, DeltaSettings(table=path, **more))}))
 
 
 def append(path: Path, *values: int, **more: Any) -> None:
@@ -49,7 +45,6 @@ def append(path: Path, *values: int, **more: Any) -> None:
 
 
 def source(lake: LakeStore) -> Delta:
-    """One that has just been started."""
     (of,) = sources(lake.conf)
     assert isinstance(of, Delta)
     return of
@@ -58,13 +53,11 @@ def source(lake: LakeStore) -> Delta:
 def take(lake: LakeStore) -> list[str]:
     """Until nothing is left; returns what it tells."""
     of = source(lake)
-    while ready := poll(lake, of):
-        commit_batch(lake, [ready], nullcontext())
+    take_all(lake, of)
     return [f"{notice.facts['what']}: {notice.facts['reason']}" for notice in of.notices()]
 
 
 def values(lake: LakeStore) -> list[int]:
-    """In the order of bronze."""
     found = table(lake.conf, "bronze.events").sort_values(["bronze_batch", "bronze_row"])
     return [json.loads(payload)["v"] for payload in found.payload]
 
@@ -252,33 +245,8 @@ def test_what_was_read_and_not_committed_is_read_again_and_its_gap_is_written_on
     assert of.gaps(ready.start, ready.end) == [Gap(str(path), 0, 1, 1)]
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.slow)])
-def test_killed_again_and_again_while_others_append_it_reads_each_row_once(lake: LakeStore, path: Path, rounds: int) -> None:
-    append(path, *range(100))
-    conf_of_small_batches, count = with_batches_of(lake.conf, 1), 100
-    for round_at in range(1, rounds + 1):
-        with taking(conf_of_small_batches):
-            while len(table(lake.conf, "bronze.events")) < 100 + 25 * round_at:
-                append(path, *range(count, count + 5))
-                count += 5
-    take(lake)
-    assert sorted(values(lake)) == list(range(count))
-    assert table(lake.conf, "bronze.events").position.is_unique
-
-
 def refuse(*_: Any, **__: Any) -> None:
     raise OSError("the disk is full")
-
-
-def test_a_run_that_ends_reads_what_was_there_when_it_began(lake: LakeStore, path: Path) -> None:
-    append(path, 1)
-    of = source(lake)
-    of.stop_at_present()
-    first = of.latest_offset({})
-    append(path, 2)
-    second = of.latest_offset(first)
-    assert [of.describe(offset) for offset in ({}, second)] == ["", "version 0"]
-    assert of.latest_offset(second) == second == {"delta": {"table_id": DeltaTable(str(path)).metadata().id, "version": 0}}
 
 
 def test_a_table_that_spark_writes_is_read_with_its_instants(spark: SparkSession, lake: LakeStore, path: Path) -> None:

@@ -1,52 +1,203 @@
-"""A landing folder as a source: what lies between two offsets, and nothing else, is read, however often it is asked."""
+"""A landing folder as a source: which files are claimed, when, and in which order, and what is read between two offsets."""
 
+import errno
+import gzip
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bronze.events import ARRIVED
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.sources.files import Files
+from orchestration.connectors.sources import file_reader
+from orchestration.connectors.sources import files as claiming
+from orchestration.connectors.sources.files import Claims, Files, growing
+from orchestration.connectors.sources.files import claim_settled as claim_settled_of
 from orchestration.connectors.sources.source import Offset
 from tests.lakes import SHAPE, land
 
-LONG = 1 << 30
+NOW = 1_700_000_000.0
+claim_settled = partial(claim_settled_of, shape=SHAPE)
 
 
-def files(folder: Path, name: str = "plant", most: int = LONG, **more: object) -> Files:
-    """A source that has just been started."""
+def write(file: Path, content: bytes, age: float) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    os.utime(file, (NOW - age, NOW - age))
+    return file
+
+
+def claim(plant: LandingFolder, now: float = NOW) -> tuple[int, dict[Path, str]]:
+    """As a run of its own does: how many are new, and what was refused."""
+    before = len(claimed(plant))
+    refused = claim_settled(plant, Claims(folder_of(plant)), now)
+    return len(claimed(plant)) - before, refused
+
+
+def folder_of(plant: LandingFolder, name: str = "plant") -> Path:
+    return plant.path.with_name("claims") / name
+
+
+def claimed(plant: LandingFolder) -> list[tuple[str, bytes]]:
+    """In the order of their numbers."""
+    return [(found.position, found.file.read_bytes()) for found in Claims(folder_of(plant)).after(-1)]
+
+
+def source(tmp_path: Path, files: str = "*") -> LandingFolder:
+    return LandingFolder(tmp_path / "landing", files, settle_seconds=2)
+
+
+def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "old.json", b"1\n", age=3)
+    fresh = write(plant.path / "fresh.json", b"2", age=1)
+    claim(plant)
+    assert (claimed(plant), growing(plant, NOW)) == ([("old.json", b"1\n")], [fresh])
+    assert [claim(plant, NOW + 5)[0] for _ in range(2)] == [1, 0]
+
+
+def test_hidden_empty_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    plant = source(tmp_path, "*.json")
+    for name in (".a.json", "_b.json", ".hidden/c.json", "d.txt", "~$e.json"):
+        write(plant.path / name, b"x", age=9)
+    write(plant.path / "empty.json", b"", age=9)
+    assert claim(plant)[0] == 0
+    for name in (".DS_Store", "Thumbs.db", "Desktop.ini", "~$plan.csv"):
+        write(plant.path / name, b"x", age=9)
+    assert claim(source(tmp_path)) == (1, {})
+
+
+def test_a_file_that_changes_after_it_was_claimed_is_claimed_again_as_a_new_version(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "log.json", b"1\n", age=60)
+    claim(plant)
+    file.unlink()
+    write(file, b"1\n2\n", age=30)
+    claim(plant)
+    assert claimed(plant) == [("log.json", b"1\n"), ("log.json", b"1\n2\n")]
+
+
+def test_a_claimed_file_survives_its_producer(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    claim(plant)
+    file.unlink()
+    assert claimed(plant) == [("a.json", b"1\n")]
+
+
+def test_a_file_from_before_1970_is_claimed_once_and_left_as_it_is(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "north/a.json", b"1\n", age=NOW + 5)
+    assert [claim(plant)[0] for _ in range(2)] == [1, 0]
+    (found,) = Claims(folder_of(plant)).after(-1)
+    assert (found.position, found.modified_ns, found.length, file.stat().st_mtime) == ("north/a.json", -5 * 10**9, 2, -5)
+
+
+def test_files_that_are_found_together_are_numbered_by_their_time_behind_all_before(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    for name, age in (("b.json", 7), ("a.json", 5), ("c.json", 9)):
+        write(plant.path / name, name.encode(), age)
+    claim(plant)
+    write(plant.path / "older.json", b"d", age=60)
+    claim(plant)
+    assert [name for name, _ in claimed(plant)] == ["c.json", "b.json", "a.json", "older.json"]
+    assert [found.number for found in Claims(folder_of(plant)).after(1)] == [2, 3]
+
+
+def test_no_number_is_given_twice_even_where_its_claim_is_gone(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "a.json", b"1\n", age=9)
+    claim_settled(plant, Claims(folder_of(plant)), NOW, after=6)
+    (found,) = Claims(folder_of(plant)).after(-1)
+    found.file.unlink()
+    write(plant.path / "b.json", b"2\n", age=9)
+    claim_settled(plant, Claims(folder_of(plant)), NOW)
+    assert [(found.number, found.position) for found in Claims(folder_of(plant)).after(-1)] == [(8, "a.json"), (9, "b.json")]
+
+
+def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    whole = gzip.compress(b"1\n" * 1000)
+    cut = write(plant.path / "a.json.gz", whole[:-9], age=9)
+    assert claim(plant)[1] == {cut: "it is not a whole gzip file; it is read once it has been replaced"}
+    write(cut, whole, age=8)
+    assert claim(plant)[0] == 1
+
+
+def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_name(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "1.json", b"1\n", age=9)
+    claim(plant)
+    write(plant.path / "2.json", b"2\n", age=8)
+    annex = Claims(folder_of(plant, "annex"))
+    claim_settled(plant, annex, NOW, former=[Claims(folder_of(plant))])
+    assert [found.position for found in annex.after(-1)] == ["2.json"]
+    hall, other = Claims(folder_of(plant, "hall")), LandingFolder(tmp_path / "other")  # another file of the same name, time and length
+    write(other.path / "1.json", b"3\n", age=9)
+    claim_settled(other, hall, NOW, former=[Claims(folder_of(plant)), annex])
+    assert [found.file.read_bytes() for found in hall.after(-1)] == [b"3\n"]
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_of_a_link_the_file_that_it_leads_to_is_claimed_and_stays_ours(tmp_path: Path, is_relative: bool) -> None:
+    plant = source(tmp_path)
+    target = write(tmp_path / "data" / "a.json", b"1\n", age=9)
+    plant.path.mkdir()
+    (plant.path / "a.json").symlink_to(Path("../data/a.json") if is_relative else target)
+    (plant.path / "lost.json").symlink_to("nowhere")
+    assert claim(plant)[0] == 1
+    target.unlink()
+    assert claimed(plant) == [("a.json", b"1\n")]
+
+
+def test_a_file_that_goes_before_it_is_claimed_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    monkeypatch.setattr(claiming, "left_out", lambda *_: file.unlink())
+    assert claim(plant)[0] == 0
+    monkeypatch.undo()
+    write(file, b"1\n", age=9)
+    assert claim(plant)[0] == 1
+
+
+def test_a_file_of_another_disk_which_is_mocked_is_copied_once_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refused)
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    assert [claim(plant)[0] for _ in range(2)] == [1, 0]
+    file.unlink()
+    assert claimed(plant) == [("a.json", b"1\n")]
+    (found,) = Claims(folder_of(plant)).after(-1)
+    assert found.file.stat().st_mtime == NOW - 9
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+@pytest.mark.parametrize(
+    ("length", "refused"),
+    [(3 << 20, []), ((3 << 20) + 1, ["it has a line of more than 3145728 bytes; it is read once it has been replaced"])],
+)
+def test_a_file_with_a_line_that_no_row_can_hold_is_left_out_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, length: int, refused: list[str]
+) -> None:
+    monkeypatch.setattr(file_reader, "LONGEST_LINE", 3 << 20)
+    plant = source(tmp_path)
+    content = b"1\n" + b"2" * length + b"\n3\n"
+    write(plant.path / name, gzip.compress(content) if name.endswith("gz") else content, age=9)
+    count, found = claim(plant)
+    assert (count, [*found.values()]) == (1 - len(refused), refused)
+
+
+def files(folder: Path, name: str = "plant", **more: object) -> Files:
     landing = LandingFolder(folder / "landing", settle_seconds=0)
-    return Files(name, folder / "claims" / name, SHAPE, most, **{"landing": landing} | more)  # type: ignore[arg-type]
+    return Files(name, folder / "claims" / name, SHAPE, 1 << 30, **{"landing": landing} | more)  # type: ignore[arg-type]
 
 
 def read(source: Files, start: Offset, end: Offset) -> list[tuple[str, bytes]]:
     tables = [table for partition in source.partitions(start, end) for table in source.read(partition)]
-    assert all(table.schema == ARRIVED for table in tables)
     return [(row["position"], row["payload"]) for table in tables for row in table.to_pylist()]
-
-
-def test_an_offset_leads_to_the_next_and_a_range_is_the_same_whenever_it_is_read(tmp_path: Path) -> None:
-    land(tmp_path, "1.json", [b"1", b"2"])
-    first = files(tmp_path).latest_offset({})
-    land(tmp_path, "2.json", [b"3"])
-    second = files(tmp_path).latest_offset(first)
-    assert files(tmp_path).latest_offset(second) == second
-    for source in (files(tmp_path), files(tmp_path)):
-        assert read(source, {}, first) == [("1.json", b"1"), ("1.json", b"2")]
-        assert read(source, first, second) == [("2.json", b"3")]
-        assert read(source, {}, second) == [("1.json", b"1"), ("1.json", b"2"), ("2.json", b"3")]
-
-
-def test_a_batch_has_as_many_files_as_fit_and_one_at_least(tmp_path: Path) -> None:
-    for number, length in enumerate((100, 3, 3, 3, 100)):
-        land(tmp_path, f"{number}.json", [b"x" * (length - 1)])
-    source, batches = files(tmp_path, most=7), []
-    offset: Offset = {}
-    while (end := source.latest_offset(offset)) != offset:
-        batches.append([name for name, _ in read(source, offset, end)])
-        offset = end
-    assert batches == [["0.json"], ["1.json", "2.json"], ["3.json"], ["4.json"]]
 
 
 def test_of_a_source_that_conf_no_longer_names_what_was_claimed_is_read_and_no_more(tmp_path: Path) -> None:
@@ -67,10 +218,10 @@ def test_files_that_cannot_be_read_are_told_once_and_those_that_grow_are_waited_
     assert [dict(notice.facts)["reason"] for notice in (*source.notices(), *source.notices())] == [
         "it is not a whole gzip file; it is read once it has been replaced"
     ]
-    growing = files(tmp_path, landing=LandingFolder(tmp_path / "landing", settle_seconds=60))
-    assert growing.unsettled() is None
+    waiting = files(tmp_path, landing=LandingFolder(tmp_path / "landing", settle_seconds=60))
+    assert waiting.unsettled() is None
     os.utime(land(tmp_path, "new.json", [b"1"]))
-    unsettled = growing.unsettled()
+    unsettled = waiting.unsettled()
     assert unsettled is not None
     assert (unsettled.names, unsettled.seconds) == ([str(tmp_path / "landing/new.json")], 60)
 

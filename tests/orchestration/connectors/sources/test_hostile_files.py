@@ -54,8 +54,6 @@ def good(*minutes_of: int) -> list[bytes]:
 
 
 class Seen(NamedTuple):
-    """What became of the files."""
-
     events: pd.DataFrame
     readings: pd.DataFrame
     quarantine: pd.DataFrame

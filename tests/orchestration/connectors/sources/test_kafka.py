@@ -1,7 +1,6 @@
 """Kafka as a source, with a real broker: a range is read the same twice, and nothing is lost, doubled or passed over in silence."""
 
 import ctypes
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from tests.waiting import PATIENCE_SECONDS
 
 
 def source(of: Broker, *topics: str, most: int = 1 << 30, **more: Any) -> Kafka:
-    """A source that has just been started."""
     return Kafka("plant", KafkaSettings(of.servers, **({"subscribe": topics} if topics else {}) | more), most)
 
 
@@ -36,24 +34,8 @@ def read(of: Kafka, start: Offset, end: Offset) -> list[bytes]:
 
 
 def following(offset: Offset, topic: str) -> dict[str, int]:
-    """The next offset of each partition."""
     found: dict[str, int] = offset["topics"][topic]["next"]
     return found
-
-
-def test_an_offset_leads_to_the_next_and_a_range_is_the_same_whenever_it_is_read(running: Broker, topic: str) -> None:
-    running.send(topic, [b"1", b"2"])
-    first = source(running, topic).latest_offset({})
-    running.send(topic, [b"3"])
-    second = source(running, topic).latest_offset(first)
-    assert source(running, topic).latest_offset(second) == second
-    assert json.loads(json.dumps(second)) == second
-    kept = source(running, topic)
-    for of in (kept, kept, source(running, topic)):
-        assert read(of, {}, first) == [b"1", b"2"]
-        assert read(of, first, second) == [b"3"]
-        assert read(of, second, second) == []
-    assert kept.gaps({}, first) == kept.gaps(first, second) == []
 
 
 def test_key_headers_time_and_position_are_kept(running: Broker, topic: str) -> None:
@@ -199,16 +181,6 @@ def test_a_batch_has_as_many_messages_as_fit(running: Broker, topic: str, monkey
     assert [payload for batch in batches for payload in batch] == payloads
     assert {len(batch) > 150 for batch in batches[:-1]} == {True}
     assert {len(batch) < 200 for batch in batches} == {True}
-
-
-def test_a_run_that_ends_reads_what_was_there_when_it_began(running: Broker, topic: str) -> None:
-    running.send(topic, [b"1"])
-    of = source(running, topic)
-    of.stop_at_present()
-    end = of.latest_offset({})
-    running.send(topic, [b"2"])
-    assert of.latest_offset(end) == end
-    assert read(of, {}, source(running, topic).latest_offset({})) == [b"1", b"2"]
 
 
 def test_messages_that_went_unread_are_a_gap(running: Broker, topic: str) -> None:

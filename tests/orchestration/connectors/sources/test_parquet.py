@@ -42,7 +42,6 @@ ABSENT = {"null": None, "NaN": math.nan, "infinity": math.inf}
 
 
 def source(folder: Path, most: int = 1 << 30) -> Files:
-    """One that has just been started."""
     return Files("plant", folder / "claims", SHAPE, most, LandingFolder(folder / "landing", settle_seconds=0))
 
 

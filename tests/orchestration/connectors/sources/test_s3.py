@@ -1,10 +1,9 @@
 """Objects of an S3-compatible store as a source, with a real store: each version once, and nothing that went unread in silence."""
 
 import gzip
-import json
 import re
 from collections import deque
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze.events import ARRIVED
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources import s3
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.s3 import S3
-from orchestration.connectors.sources.source import Offset, SourceDownError
-from orchestration.jobs.bronze import commit_batch, poll
-from orchestration.storage.tables import LakeStore, ensure
+from orchestration.connectors.sources.source import SourceDownError
+from orchestration.jobs.bronze import poll
+from orchestration.storage.tables import LakeStore
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import SHAPE, conf, table, with_batches_of
+from tests.lakes import SHAPE, conf, table
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
-from tests.taking import taking
+from tests.taking import opened, take_all
 
 HEADED = PayloadFormat("csv", Origin(field="d"), Time("t"), metrics={"temperature": "T"}, has_header=True)
 LEFT_OUT = "object left out"
@@ -45,24 +43,17 @@ def transport(of: Store, bucket: str, **more: Any) -> S3Settings:
 
 
 def lake_of(folder: Path, wanted: S3Settings, shape: PayloadFormat = SHAPE) -> LakeStore:
-    """A lake that is fed by the store."""
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", shape, wanted)}))
-    ensure(lake.tables["bronze.events"])
-    return lake
+    return opened(conf(folder, sources={"plant": Source("plant", shape, wanted)}))
 
 
 def source(lake: LakeStore) -> S3:
-    """One that has just been started."""
     (of,) = sources(lake.conf)
     assert isinstance(of, S3)
     return of
 
 
 def take(lake: LakeStore, of: S3 | None = None) -> None:
-    """Until nothing is left, by default by a source that has just been started."""
-    of = of or source(lake)
-    while ready := poll(lake, of):
-        commit_batch(lake, [ready], nullcontext())
+    take_all(lake, of or source(lake))
 
 
 def events(lake: LakeStore) -> list[tuple[str, bytes]]:
@@ -74,7 +65,6 @@ def events(lake: LakeStore) -> list[tuple[str, bytes]]:
 
 
 def gaps(lake: LakeStore) -> list[str]:
-    """Keys of the objects that were never read."""
     return [key_of(topic) for topic in table(lake.conf, "ops.gaps").topic]
 
 
@@ -82,28 +72,16 @@ def key_of(position: str) -> str:
     return position.split("/", 1)[1].rpartition("@")[0]
 
 
-def rows(of: S3, start: Offset, end: Offset) -> list[dict[str, Any]]:
-    tables = [piece for partition in of.partitions(start, end) for piece in of.read(partition)]
-    assert all(piece.schema == ARRIVED for piece in tables)
-    return [row for piece in tables for row in piece.to_pylist()]
-
-
-def test_an_offset_leads_to_the_next_and_a_range_is_the_same_whenever_it_is_read(store: Store, tmp_path: Path) -> None:
+def test_an_event_has_bucket_key_and_etag_and_the_time_of_its_object(store: Store, tmp_path: Path) -> None:
     lake = lake_of(tmp_path, transport(store, bucket := store.bucket()))
-    store.put(bucket, {"a.json": b"1\n2\n"})
-    first = source(lake).latest_offset({})
-    store.put(bucket, {"b.json.gz": gzip.compress(b"3")})
-    second = source(lake).latest_offset(first)
-    assert json.loads(json.dumps(second)) == second == {"object": 1}
-    assert [source(lake).describe(offset) for offset in ({}, second)] == ["", "object 1"]
-    for of in (kept := source(lake), kept, source(lake)):
-        assert of.latest_offset(second) == second
-        assert [row["payload"] for row in rows(of, {}, first)] == [b"1", b"2"]
-        assert [row["payload"] for row in rows(of, first, second)] == [b"3"]
-    entry = store.client.list_objects_v2(Bucket=bucket)["Contents"][0]
+    store.put(bucket, {"a.json.gz": gzip.compress(b"1\n2")})
+    take(lake)
+    (entry,) = store.client.list_objects_v2(Bucket=bucket)["Contents"]
+    found = table(lake.conf, "bronze.events")
+    assert found.payload.tolist() == [b"1", b"2"]
     etag = entry["ETag"].strip('"')
-    row = rows(kept, {}, first)[0]
-    assert (row["position"], row["received_at"]) == (f"{bucket}/a.json@{etag}", entry["LastModified"])
+    assert {*found.position} == {f"{bucket}/a.json.gz@{etag}"}
+    assert {*found.received_at} == {entry["LastModified"]}
 
 
 def test_an_object_that_is_overwritten_is_read_again_and_one_that_is_not_is_read_once(store: Store, tmp_path: Path) -> None:
@@ -215,29 +193,6 @@ def test_more_objects_than_a_page_and_a_batch_are_each_read_once(store: Store, t
     assert table(lake.conf, "bronze.events").bronze_batch.nunique() == 3
 
 
-def test_a_batch_has_as_many_bytes_as_fit_and_one_object_at_least(store: Store, tmp_path: Path) -> None:
-    lake = lake_of(tmp_path, transport(store, bucket := store.bucket()))
-    for n, length in enumerate((100, 3, 3, 3, 100)):
-        store.put(bucket, {f"{n}.json": b"x" * length})
-    of, offset, batches = source(lake), dict[str, Any](), []
-    of.max_batch_bytes = 7
-    while (end := of.latest_offset(offset)) != offset:
-        batches.append(len(rows(of, offset, end)))
-        offset = dict(end)
-    assert batches == [1, 2, 1, 1]
-
-
-def test_a_run_that_ends_reads_what_was_there_when_it_began(store: Store, tmp_path: Path) -> None:
-    lake = lake_of(tmp_path, transport(store, bucket := store.bucket()))
-    of = source(lake)
-    of.stop_at_present()
-    store.put(bucket, {"a.json": b"1"})
-    end = of.latest_offset({})
-    store.put(bucket, {"b.json": b"2"})
-    assert of.latest_offset(end) == end
-    assert [row["payload"] for row in rows(of, {}, end)] == [b"1"]
-
-
 def test_a_store_that_is_killed_while_it_is_read_costs_and_doubles_nothing(store: Store, tmp_path: Path) -> None:
     lake = lake_of(tmp_path, transport(store, bucket := store.bucket()))
     objects = {f"{n:02}.json": b"%02d" % n + b"x" * 500_000 for n in range(60)}
@@ -260,19 +215,6 @@ def test_a_store_that_is_killed_while_it_is_read_costs_and_doubles_nothing(store
     take(lake)
     found = events(lake)
     assert (dict(found), len(found)) == (objects, 60)
-
-
-@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.slow)])
-def test_killed_again_and_again_while_others_write_it_reads_each_object_once(store: Store, tmp_path: Path, rounds: int) -> None:
-    lake, count = lake_of(tmp_path, transport(store, bucket := store.bucket())), 0
-    small = with_batches_of(lake.conf, 200)
-    for round_at in range(1, rounds + 1):
-        with taking(small):
-            while len(table(lake.conf, "bronze.events")) < 40 * round_at:
-                store.put(bucket, {f"{n}.json.gz": gzip.compress(b"%d" % n) for n in range(count, count + 8)})
-                count += 8
-    take(lake)
-    assert sorted(int(payload) for _, payload in events(lake)) == list(range(count))
 
 
 REFUSED = {

@@ -1,6 +1,6 @@
 """What a registry tells is kept before events are handed over: once, for ever, and nothing where it gives no answer.
 
-The registry stands in for a real one; test_registry has that.
+The registry stands in for a real one, but for the last test, which has Apicurio.
 """
 
 import json
@@ -13,18 +13,19 @@ import pytest
 
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import HttpSettings
-from orchestration.connectors.sources.registry_client import RegistryClient
-from orchestration.connectors.sources.schemas import MAX_ASKED, Schemas
+from orchestration.connectors.sources.schemas import MAX_ASKED, RegistryClient, Schemas
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.storage.payload_formats import payload_formats, remember
 from silver.spec import PayloadFormat, Registry
 from tests.binary_formats import LONG, PROTO3, READING, avro, framed, message_class, shapes
 from tests.lakes import conf
 from tests.orchestration.audit.verify.test_measurements import events_of
-from tests.registry import StandIn, stand_in
+from tests.registry import Apicurio, StandIn, stand_in
 from tests.silver.test_measurements import of_silver, of_verify
 
 SECRET = "canary-4711"
+ROW = {"device": "oven", "metric": "power", "value": 1.5, "ts": 1767225601000}
+KIND = {"type": "enum", "name": "Kind", "namespace": "plant", "symbols": ["temperature", "power"]}
 
 
 @pytest.fixture
@@ -158,17 +159,15 @@ def test_a_schema_that_cannot_be_used_makes_its_events_unreadable_and_says_why(
 
 
 def test_schemas_that_others_need_come_with_them(registry: StandIn, tmp_path: Path) -> None:
-    kind = {"type": "enum", "name": "plant.Kind", "symbols": ["temperature", "power"]}
     fields = [{"name": "metric", "type": "plant.Kind"}, *(field for field in READING["fields"] if field["name"] != "metric")]
     needing = {"type": "record", "name": "Needing", "fields": fields}
     reference = {"name": "plant.Kind", "subject": "kinds/of plant", "version": 2}
-    registry.versions["kinds%2Fof%20plant/versions/2"] = {"schema": json.dumps(kind), "references": [reference]}  # of itself: ends
+    registry.versions["kinds%2Fof%20plant/versions/2"] = {"schema": json.dumps(KIND), "references": [reference]}  # of itself: ends
     registry.schemas[8] = {"schema": json.dumps(needing), "references": [reference]}
     made = lake(tmp_path, Registry(registry.url))
     learn(made, framed(8, b""))
-    row = {"metric": "power", "device": "oven", "value": 1.5, "ts": 1767225601000}
-    whole = {**needing, "fields": [{"name": "metric", "type": kind}, *fields[1:]]}
-    events, shape = events_of([framed(8, avro(whole, row))]), payload_formats(made)["plant"]
+    whole = {**needing, "fields": [{"name": "metric", "type": KIND}, *fields[1:]]}
+    events, shape = events_of([framed(8, avro(whole, ROW))]), payload_formats(made)["plant"]
     assert of_silver(events, shape) == of_verify(events, shape)
     assert "'power', 1.5" in of_silver(events, shape)[0]
 
@@ -190,3 +189,37 @@ def test_files_of_protobuf_that_others_import_come_with_them(registry: StandIn, 
 def test_a_client_asks_with_the_type_of_a_registry(registry: StandIn) -> None:
     assert RegistryClient("plant", "R", registry.url + "/", None).schema(7, "avro") == (json.dumps(READING),)
     assert registry.headers == [None]
+
+
+@pytest.mark.slow
+def test_schemas_of_avro_and_protobuf_with_references_are_read_and_outlive_the_registry(tmp_path: Path) -> None:
+    with Apicurio(tmp_path).running() as registry:
+        registry.register("kind", json.dumps(KIND))
+        needing = {"type": "record", "name": "Needing", "fields": [{"name": "metric", "type": "plant.Kind"}, *READING["fields"][2:]]}
+        ids = [
+            registry.register("reading", json.dumps(READING)),
+            registry.register("needing", json.dumps(needing), references=({"name": "plant.Kind", "subject": "kind", "version": 1},)),
+        ]
+        made = lake(tmp_path / "avro", Registry(registry.url))
+        inner = {**needing, "fields": [{"name": "metric", "type": KIND}, *READING["fields"][2:]]}
+        payloads = [framed(ids[0], avro(READING, ROW)), framed(ids[1], avro(inner, ROW)), framed(12345, b"")]
+        told = learn(made, *payloads)
+        assert [notice.facts["schema"] for notice in told.notices] == ["12345"]
+
+        registry.register("file", PROTO3, "PROTOBUF")
+        text = 'syntax = "proto3"; import "plant.proto"; message Wrapped { plant.Reading device = 1; string metric = 2; double value = 3; }'
+        references = ({"name": "plant.proto", "subject": "file", "version": 1},)
+        other = registry.register("wrapped", text, "PROTOBUF", references)
+        of_protobuf = lake(tmp_path / "protobuf", Registry(registry.url), "protobuf of a registry")
+        device = message_class("plant", "Reading")(device="oven").SerializeToString()
+        wrapped = framed(other, b"\x0a" + bytes([len(device)]) + device + b"\x12\x05power", 0)
+        learn(of_protobuf, wrapped)
+        registry.kill()
+        learn(made, *payloads)
+        with pytest.raises(SourceDownError, match="Connection refused"):
+            learn(made, framed(777, b""))
+    for lake_of, came in ((made, payloads), (of_protobuf, [wrapped])):
+        shape, events = payload_formats(lake_of)["plant"], events_of(came)
+        rows = of_silver(events, shape)
+        assert rows == of_verify(events, shape)
+        assert sum("'power'" in row for row in rows) == len([text for text in known(lake_of).values() if text])

@@ -80,20 +80,6 @@ def test_rows_have_positions_counted_from_the_first_and_the_time_at_which_they_c
     ]
 
 
-def test_batches_are_whole_records_within_the_bound_and_one_at_least(tmp_path: Path) -> None:
-    put(tmp_path, 0, segment([b"1"], [b"2", b"3"]))
-    put(tmp_path, 1, segment([b"x" * 1000], [b"4"]))
-    whole = sum(end - begin for begin, end, _ in contents(segment([b"1"], [b"2", b"3"])))
-    offset: Offset = {}
-    batches = []
-    while (end := Spool("plant", tmp_path, whole).latest_offset(offset)) != offset:
-        again = Spool("plant", tmp_path, whole)
-        batches.append([payload for _, payload in read(again, offset, end)])
-        assert [payload for _, payload in read(again, offset, end)] == batches[-1]
-        offset = end
-    assert batches == [[b"1", b"2", b"3"], [b"x" * 1000], [b"4"]]
-
-
 def test_only_what_bronze_has_is_removed_and_never_the_newest_segment(tmp_path: Path) -> None:
     for number in range(3):
         put(tmp_path, number, segment([b"%d" % number]))

@@ -1,18 +1,20 @@
-"""Text files of any encoding and line end: each line is an event, or the file is left out as a whole and told."""
+"""Text files of any encoding and line end: each line is an event, as Spark reads it, or the file is left out as a whole and told."""
 
 import gzip
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from orchestration.audit.verify import measurements as verify
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources import file_reader
-from orchestration.connectors.sources.file_reader import events_of, foreign, pieces
+from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, events_of, foreign, pieces
 from orchestration.connectors.sources.files import Files
 from silver.measurements import measurements
 from silver.spec import Origin, PayloadFormat, Time
@@ -21,6 +23,7 @@ from tests.lakes import SHAPE, land_bytes
 HEADED = PayloadFormat("csv", Origin(constant="oven"), Time("t"), metrics={"temperature": "T"}, has_header=True)
 LOG = PayloadFormat("csv", Origin(constant="l"), Time("unix", "epoch_s"), metrics={"t": "temp"}, has_header=True, separator=";")
 EARLY = "2026-01-01 00:00:00"
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 ENCODINGS = ("utf-8", "iso8859-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp500", "shift_jis")
 
 
@@ -50,14 +53,57 @@ def test_each_row_is_read_in_any_encoding_with_any_line_end(tmp_path: Path, enco
     assert [value for value in values(found, shape) if value] == [1.5, 2.5, 3.5]
 
 
+NO_TEXT = "\0"
+"""Stands for bytes that are no text."""
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(st.sampled_from("\n\r,\u0a00\u0100a"), max_size=12), st.integers(1, 5), st.sampled_from(["utf-16-be", "utf-32-le"]))
-def test_pieces_of_wide_letters_are_whole_lines(tmp_path: Path, text: str, length: int, encoding: str) -> None:
-    file = tmp_path / "a.csv"
-    file.write_bytes(text.encode(encoding))
-    found = [piece.decode(encoding) for piece in pieces(file, length, "\n".encode(encoding), "\ufeff".encode(encoding))]
-    assert "".join(found) == text
-    assert all(piece.endswith("\n") for piece in found[:-1])
+@given(
+    st.text(st.sampled_from(f"\n\r,\u0a00\u0100\ufeffa{NO_TEXT}"), max_size=12),
+    st.integers(1, 9),
+    st.sampled_from(["utf-8", "utf-16-be", "utf-32-le"]),
+    st.booleans(),
+)
+def test_pieces_are_whole_lines_and_together_the_file(tmp_path: Path, text: str, length: int, encoding: str, is_packed: bool) -> None:
+    content = b"".join(b"\xff\x00\xff\x00" if letter == NO_TEXT else letter.encode(encoding) for letter in text)
+    file, end, mark = tmp_path / f"{length}.csv{'.gz' if is_packed else ''}", "\n".encode(encoding), "\ufeff".encode(encoding)
+    file.write_bytes(gzip.compress(content) if is_packed else content)
+    found = list(pieces(file, length, end, mark))
+    assert b"".join(found) == content.removeprefix(mark)
+    assert all(piece.endswith(end) and len(piece) % len(end) == 0 for piece in found[:-1])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"a", b"a\n\nb\r\n", BYTE_ORDER_MARK + b"a\n", BYTE_ORDER_MARK, BYTE_ORDER_MARK + b"\na", b"\xff\x00\n\n"]
+)
+@pytest.mark.parametrize("ending", [".json", ".json.gz"])
+def test_lines_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, content: bytes, ending: str) -> None:
+    file = tmp_path / f"a{ending}"
+    file.write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
+    by_spark = spark.read.text(str(file), lineSep="\n").selectExpr("cast(value as binary)").toArrow()["value"].to_pylist()
+    found = events_of("plant", file, "a", 0, SHAPE)
+    assert [payload for piece in found for payload in piece["payload"].to_pylist()] == by_spark
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "received"),
+    [
+        (-62_135_596_800_000_000_000, EARLIEST),
+        (-62_135_596_800_000_000_001, EARLIEST),
+        (-(2**73), EARLIEST),
+        (1_999, datetime(1970, 1, 1, 0, 0, 0, 1, UTC)),
+        (253_402_300_799_999_999_999, LATEST),
+        (253_402_300_800_000_000_000, LATEST),
+        (2**73, LATEST),
+    ],
+)
+def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, nanoseconds: int, received: datetime) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(b"1\n2\n")
+    (found,) = events_of("plant", file, "a.json", nanoseconds, SHAPE)
+    assert found.select(["payload", "received_at"]).to_pylist() == [
+        {"payload": payload, "received_at": received} for payload in (b"1", b"2")
+    ]
 
 
 def test_a_file_with_both_line_ends_is_cut_at_line_feeds_alone(tmp_path: Path) -> None:
