@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
-from pyspark.sql import SparkSession
 
 from orchestration.conf.load import load
 from orchestration.connectors.outages import begin_outage, end_outage
+from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.ops_tables import RUNS, RunOfJob
+from orchestration.storage.ops_tables import COUNTED, RUNS, RunOfJob
 from orchestration.supervisor.history import note
 from tests.built import copy_of
 from tests.collectors import write_conf
-from tests.lakes import copy_tree, event, land, run
+from tests.lakes import write
 from tests.pages import Served, served
 from tests.rows import at
 from tests.waiting import until
@@ -49,13 +49,15 @@ def test_the_overview_shows_each_flow_and_where_every_event_is(page: Page) -> No
     assert sum(widths) == pytest.approx(100)
 
 
-def test_an_open_page_shows_a_batch_once_it_is_committed_and_keeps_what_is_focused(page: Page, conf: Path, spark: SparkSession) -> None:
+def test_an_open_page_shows_a_batch_once_it_is_committed_and_keeps_what_is_focused(page: Page, conf: Path) -> None:
     page.locator("h1 a").focus()
     page.evaluate("window.mark = 1")  # gone, if the page were loaded anew
-    land(conf.parent, "2.jsonl", [event("oven", "temperature", 21.0, at("13:00:00"))])
-    run(load(conf), spark)
-    page.wait_for_selector("text=17 events came")
+    lake, of_batch = Lake(load(conf)), {"source": "plant", "bronze_batch": 99}
+    write(lake, "bronze.events", of_batch | {"bronze_row": 0, "ingested_at": at("13:00:00"), "ingested_on": at("13:00:00").date()})
+    page.wait_for_selector("text=17 events came. 1 of them wait for the ledger.")
+    write(lake, "ops.ledger", dict.fromkeys(COUNTED, 0) | of_batch | {"events": 1, "readings": 1})
     page.wait_for_selector("text=readings: 13")
+    page.wait_for_selector("text=17 events came. None of them waits.")
     assert page.evaluate("window.mark") == 1
     assert page.evaluate("document.activeElement.textContent") == page.inner_text("h1")
 
@@ -187,9 +189,8 @@ def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path:
 
 
 @pytest.mark.slow
-def test_while_a_lake_is_replayed_every_view_has_an_answer_and_then_shows_the_new_generation(conf: Path, tmp_path: Path) -> None:
-    copied = tmp_path / "plant"
-    copy_tree(conf.parent, copied)
+def test_while_a_lake_is_replayed_every_view_has_an_answer_and_then_shows_the_new_generation(tmp_path: Path) -> None:
+    copied = copy_of("page", tmp_path)
     said = tmp_path / "replay.txt"
     with served(copied / "conf") as running, said.open("w") as output:
         replay = subprocess.Popen([*COMMAND, "--conf", str(copied / "conf"), "replay"], stdout=output, stderr=output)

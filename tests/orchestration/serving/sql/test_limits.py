@@ -67,4 +67,6 @@ def test_a_query_that_is_cancelled_ends_and_the_next_one_is_answered(made: Conf)
 def test_a_lake_that_is_not_there_has_no_tables(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match=r"there is no table bronze\.events"):
         DuckDbEngine(conf(tmp_path), Limits()).ask(Question("select * from bronze.events"))
+    with pytest.raises(TidemarkError, match="there are no marts yet: build them with `tidemark dbt build`"):
+        DuckDbEngine(conf(tmp_path), Limits()).ask(Question("select * from marts.hourly"))
     assert DuckDbEngine(conf(tmp_path), Limits()).ask(Question("select 1 as n")).rows.to_pydict() == {"n": [1]}

@@ -10,17 +10,16 @@ from pyspark.sql import SparkSession
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.spark_engine import SparkEngine
-from tests.lakes import conf, event, land, minutes, run
+from tests.lakes import conf
 from tests.orchestration.serving.sql.attacks import files
-from tests.rows import at
+from tests.orchestration.serving.sql.plant import plant
 
-START = at("2026-01-05T00:00:00")
 QUERIES = (
     "select count(*) as n from silver.readings;",
     "-- how many\nselect metric, count(*) as n from silver.readings group by metric /* by metric */",
     "with hot as (select * from silver.readings where value > 50) select count(*) as n from hot",
     "from silver.readings |> where value > 50 |> aggregate count(*) as n",
-    "table silver.devices",
+    "table ops.ledger",
     "values (1, 'a'), (2, 'b')",
     "select * from silver.readings r join bronze.events e using (bronze_batch, bronze_row) order by r.event_time limit 3",
     "(select 1 as one) union all (select 2)",
@@ -60,16 +59,10 @@ COMMANDS = (
 
 
 @pytest.fixture(scope="module")
-def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a lake of two snapshots."""
     made = tmp_path_factory.mktemp("asked")
-    for number, devices in enumerate((("oven", "fridge"), ("press",))):
-        metric = {"press": "vibration"}
-        lines = [
-            event(device, metric.get(device, "temperature"), n, time) for device in devices for n, time in enumerate(minutes(START, 90))
-        ]
-        land(made, f"{number}.json", lines)
-        run(conf(made), spark)
+    plant(made)
     return made
 
 
@@ -80,7 +73,7 @@ def engine(spark: SparkSession, folder: Path) -> Iterator[SparkEngine]:
 
 
 def test_what_people_ask_is_answered(engine: SparkEngine) -> None:
-    assert [engine.ask(Question(query)).rows.num_rows for query in QUERIES] == [1, 2, 1, 1, 3, 2, 3, 2]
+    assert [engine.ask(Question(query)).rows.num_rows for query in QUERIES] == [1, 3, 1, 1, 3, 2, 3, 2]
 
 
 def test_a_command_is_refused_and_nothing_changes(engine: SparkEngine, folder: Path) -> None:
@@ -109,7 +102,6 @@ def test_a_command_is_refused_and_nothing_changes(engine: SparkEngine, folder: P
         ("select cast('x' as int)", 'cannot be cast to "INT"'),
         ("drop table silver.readings", "this is no query, or more than one"),
         ("select * from gold.kitchen_live", "gold.kitchen_live is computed by DuckDB: ask it with `tidemark sql`"),
-        ("select * from marts.hourly", "there are no marts yet: build them with `tidemark dbt build`"),
     ],
 )
 def test_a_mistake_is_reported_with_its_place_and_no_trace(engine: SparkEngine, query: str, message: str) -> None:
@@ -125,9 +117,9 @@ def test_an_answer_is_of_one_snapshot_also_of_an_older_one(engine: SparkEngine) 
         assert answer.snapshot is not None
         return answer.snapshot.snapshot_id, set(answer.rows["metric"].to_pylist())
 
-    assert metrics(0) == (0, {"temperature"})
-    assert metrics(None) == (1, {"temperature", "vibration"})
-    assert metrics(0) == (0, {"temperature"})
+    assert metrics(0) == (0, {"temperature", "power"})
+    assert metrics(None) == (1, {"temperature", "power", "vibration"})
+    assert metrics(0) == (0, {"temperature", "power"})
 
 
 def test_rows_above_the_limit_are_cut_off_and_the_answer_says_so(engine: SparkEngine) -> None:
