@@ -1,7 +1,4 @@
-"""quality.failed_rows: rows that fail, each with the event it came from. Append only; the writer holds `quality_tables.lock`.
-
-Payloads are read from the files of bronze that can hold them.
-"""
+"""quality.failed_rows: rows that fail, each with the event it came from. Append only; the writer holds `quality_tables.lock`."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""quality.results: what every run found, and what that says of the last runs. Times are in UTC.
-
-Append only; the writer holds `quality_tables.lock`.
-"""
+"""quality.results: the results of every run, in UTC, and since when something fails. Append only, under `quality_tables.lock`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

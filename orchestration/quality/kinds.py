@@ -1,7 +1,4 @@
-"""Types of expectations: the measures of Tidemark, and the types of Great Expectations that give the right answer on DuckDB.
-
-Checks the `type` and the `kwargs` of an expectation in a suite, without reading a table; evaluates measures.
-"""
+"""Types of expectations: measures of Tidemark, and types of Great Expectations that give the right answer on DuckDB."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping

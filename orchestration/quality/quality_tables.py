@@ -26,10 +26,7 @@ def lock(lake: Location) -> AbstractContextManager[Lease]:
 
 
 def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:
-    """All rows, or those that fulfil `where` (see delta.table_of); no rows of `schema` for a table that does not exist.
-
-    A table that an older version wrote may lack columns of `schema`.
-    """
+    """All rows, or those of `where`; none for a table that does not exist. One of an older version may lack columns of `schema`."""
     path = path_of(lake, table)
     return table_of(path, columns, where) if is_table(path) else schema.empty_table()
 

@@ -1,7 +1,4 @@
-"""Delta tables as views of a DuckDB store: at one version, or only the rows added after a version. Times are in UTC.
-
-A suite has a view of its rows too, with the columns that it computes.
-"""
+"""Delta tables as views of a DuckDB store, at a version or only the rows added since one, and with columns of a suite. Times in UTC."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -39,10 +39,7 @@ _lock = threading.Lock()
 
 @cache
 def great_expectations() -> Any:
-    """The module, imported when it is first needed: that takes three seconds of CPU time (measured).
-
-    An environment variable turns its usage reports off before the import.
-    """
+    """The module, imported when it is first needed, which takes 3 s of CPU time (measured), with its usage reports off."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     try:
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # raised in modules that it imports
@@ -91,10 +88,7 @@ def not_computable(
 
 
 def describe(answer: Mapping[str, Any], count: int, sample: Sequence[str] = ()) -> Outcome:
-    """The outcome of one result on a table of `count` rows.
-
-    `sample`: key columns to show of a row that fails; empty: all.
-    """
+    """The outcome of a result on a table of `count` rows. `sample`: key columns to show of a row that fails; empty: all."""
     if error := error_of(answer):
         return Outcome(False, f"could not be evaluated: {shorten(error)}")
     details = answer.get("result") or {}

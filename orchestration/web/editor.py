@@ -30,10 +30,7 @@ EXAMPLE = "select * from silver.readings order by event_time desc limit 20"
 
 @dataclass(frozen=True)
 class Editor:
-    """`error`: why there is no answer. `count`, `columns_count`: of the answer, of which at most MOST_SHOWN and MOST_COLUMNS are shown.
-
-    `chart`: see _chart.
-    """
+    """`error`: why there is no answer. `count`, `columns_count`: of the whole answer, of which a part is shown. `chart`: see _chart."""
 
     query: str
     snapshot: str
@@ -111,10 +108,7 @@ def _cell(value: Any) -> str:
 
 
 def _chart(table: pa.Table) -> str:
-    """JSON for the script that draws it: numbers over the first column, if that is an instant or a number; else empty.
-
-    Rows in which that is null are left out.
-    """
+    """JSON for the script: numbers over the first column, if that is an instant or a number, without its nulls; else empty."""
     names = table.column_names
     if len(names) < 2 or len({*names}) < len(names):
         return ""

@@ -54,10 +54,7 @@ Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
 
 @dataclass(frozen=True)
 class Chart:
-    """The chart of a metric. `lines`: device, kind and points, with x in seconds since 1970. `notes`: on a part of the span.
-
-    `thinned`: the windows of a line that shows fewer.
-    """
+    """`lines`: device, kind, points (x: seconds since 1970). `thinned`: windows of a line that shows fewer. `notes`: on the span."""
 
     group: str
     metric: Metric

@@ -68,10 +68,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class ViewRequest:
-    """A request for a view. `params`: the parameters of its address.
-
-    `snapshot_id`: the snapshot that its queries read, None for the newest. `tables`: names of all tables that they read.
-    """
+    """`params`: of its address. `snapshot_id`: that of its queries, None for the newest. `tables`: names of all that they read."""
 
     conf: Conf
     now: datetime

@@ -60,10 +60,7 @@ ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = 
 
 @dataclass(frozen=True)
 class View:
-    """A page. `template`: of its live part. `is_of_snapshot`: it shows a snapshot, and does not change until there is another one.
-
-    `ages`: what it shows changes with time, even where nothing in the lake does.
-    """
+    """`template`: of its live part. `is_of_snapshot`: only a new snapshot changes it. `ages`: it changes with time alone."""
 
     path: str
     title: str

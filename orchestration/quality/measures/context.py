@@ -62,10 +62,7 @@ ACTIVITY = """
 
 @dataclass(frozen=True)
 class Context:
-    """`view_of` gives the view of a table by its SQL name. `now`: UTC; for a snapshot the time it was taken.
-
-    `is_kept`: whether a new reference may be pinned.
-    """
+    """`view_of`: the view of a table by its SQL name. `now`: UTC, of a snapshot when it was taken. `is_kept`: may pin a new reference."""
 
     store: duckdb.DuckDBPyConnection
     lake: Lake

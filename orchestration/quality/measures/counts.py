@@ -1,7 +1,4 @@
-"""Counts of readings: against the same hour a week before, and hours of past days against other days; and row counts against ops.ledger.
-
-`tidemark ledger` proves by identities what `balanced` compares by bronze batch.
-"""
+"""Counts of readings against a week before and other days, and of rows against ops.ledger, which `tidemark ledger` proves by identity."""
 
 from collections.abc import Sequence
 from itertools import groupby

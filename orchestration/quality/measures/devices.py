@@ -132,10 +132,7 @@ def new_windows(context: Context, table: str, *, hours: int) -> Outcome:
 
 
 def varying_sensors(context: Context, table: str, *, hours: int, times: float, min_rows: int, min_share: float) -> Outcome:
-    """No sensor that used to vary has kept one value for `hours`, and for `times` its longest rest before.
-
-    A sensor used to vary if it changed in a `min_share` of its hours.
-    """
+    """No sensor that changed in a `min_share` of its hours has kept one value for `hours`, and for `times` its longest rest before."""
     if context.hours < 2 * hours:
         return not_checked(f"there are {context.hours:,} hours of readings, {2 * hours} are needed")
     stuck = context.ask(STUCK, hours=hours, times=times, min_rows=min_rows, min_share=min_share)

@@ -1,7 +1,4 @@
-"""Whether recent readings carry what conf and the registry say: unit, aggregation, step, groups, zone.
-
-Only recent rows are checked, as older rows stay as they are when conf changes.
-"""
+"""Check that recent readings carry the unit, aggregation, step, groups and zone of conf and registry; older ones keep what they had."""
 
 import pyarrow as pa
 

@@ -1,7 +1,4 @@
-"""Messages between the host and the sandboxed process, one JSON object a line.
-
-The host sends a ServerSpec and then SnapshotViews; each SnapshotViews is answered by ViewsReady.
-"""
+"""Messages between the host and the sandboxed process, one JSON object a line: a ServerSpec, then SnapshotViews and their answers."""
 
 import json
 from dataclasses import dataclass

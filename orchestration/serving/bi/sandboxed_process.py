@@ -94,10 +94,7 @@ class SandboxedProcess:
 async def start_process(
     lake: Location, spec: ServerSpec, control_socket: socket.socket, scratch_bytes: int, on_log: Callable[[str], None]
 ) -> AsyncIterator[SandboxedProcess]:
-    """Start and configure the process, in a sandbox if the spec says so; it ends with the context.
-
-    `control_socket`: the end that belongs to the process; it is closed here.
-    """
+    """Start the process, in a sandbox if the spec says so; it ends with the context. `control_socket`: its own end, closed here."""
     command, inherited = list(COMMAND), list[int]()
     with contextlib.ExitStack() as context, control_socket:
         if spec.is_sandboxed:

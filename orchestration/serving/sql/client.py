@@ -1,7 +1,4 @@
-"""The sql-server as an engine: its address, for commands of the user who started it; queries over HTTP, answers as an Arrow stream.
-
-Slow imports happen after the request is sent, while the server works on the answer.
-"""
+"""The sql-server as an engine, for the user who started it. Slow imports happen while the server works on the answer."""
 
 import hashlib
 import http.client

@@ -31,10 +31,7 @@ time_bucket( coalesce( cast( try_cast( unnest( list_transform( lambda interval t
 
 @dataclass
 class SnapshotTables:
-    """Tables of one snapshot, None for a lake without one. `marts_snapshot`: the snapshot of the marts, if there are any.
-
-    Every table is opened once.
-    """
+    """Tables of a snapshot, None in a lake without one; each is opened once. `marts_snapshot`: that of the marts, if there are any."""
 
     plant: Plant
     snapshot: Snapshot | None
@@ -58,10 +55,7 @@ class SnapshotTables:
         return [(column, duckdb_type(fields[column])) for column in view.columns or fields]
 
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
-        """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say.
-
-        It does not of a device group, and not of several tables.
-        """
+        """The version that queries read, and the rows in its files; None for a group, several tables, and where the log does not say."""
         table, view = self._open(name), self.views[name]
         if name.startswith("gold.") and view.parts[0].where:
             return table.version(), None

@@ -37,10 +37,7 @@ def is_supported() -> bool:
 
 
 def without_write_access(action: Callable[[], Result]) -> Result:
-    """Return the result of an action in a thread that may change no file; the same holds for every process that it starts.
-
-    Errors of the action are raised here. Threads that exist already are not restricted.
-    """
+    """Return the result of an action, or raise its error; its thread, and whatever that starts, may change no file."""
 
     def run() -> Result:
         _restrict()

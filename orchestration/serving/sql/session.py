@@ -1,7 +1,4 @@
-"""The state of a shell between two queries: what to ask and how to show it. A running query can be cancelled with Ctrl-C.
-
-`tidemark sql` with a query needs this module only, not the shell.
-"""
+"""The state of a shell between two queries; Ctrl-C cancels a running one. `tidemark sql` with a query needs this module only."""
 
 import threading
 import time

@@ -1,7 +1,4 @@
-"""`tidemark sql` without a query: statements that end in a semicolon, and commands that begin with a backslash.
-
-From a pipe or a file it reads them and ends at the first error; on a terminal see shell_prompt.
-"""
+"""Statements that end in a semicolon, and commands that begin with a backslash: `tidemark sql` for a script; see also shell_prompt."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime

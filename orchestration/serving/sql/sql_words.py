@@ -1,7 +1,4 @@
-"""Words and statements of a text that may be half of a query, as DuckDB's own tokenizer finds them.
-
-A string, a quoted name or a comment that is not closed goes on to the end.
-"""
+"""Words and statements of a text, by DuckDB's tokenizer. A string, quoted name or comment that is not closed goes on to the end."""
 
 import re
 from collections.abc import Iterator
