@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--report", type=FILE, default=Path("artifacts/quality.html"), show_default=True, help="The page to write.")
 @format_option
 @click.pass_context
-def command(context: click.Context, /, report: Path, format: str, **asked: Any) -> int:
+def command(context: click.Context, /, report: Path, format: str, **options: Any) -> int:
     """Check every table against its expectations, without Spark; safe beside a running pipeline.
 
     \b
@@ -38,7 +38,7 @@ def command(context: click.Context, /, report: Path, format: str, **asked: Any) 
     """
     if context.invoked_subcommand is not None:
         return 0
-    return _report(context.obj["conf"], asked | {"report": report}, format)
+    return _report(context.obj["conf"], options | {"report": report}, format)
 
 
 @command.command()
@@ -70,7 +70,7 @@ def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
     click.echo(visible(f"released: {released}"), err=True)
 
 
-def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
+def _report(conf: Path, options: dict[str, Any], format: str) -> int:
     from rich.console import Console
 
     from orchestration.engine.lake import Lake
@@ -80,15 +80,15 @@ def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("starting") as progress:
-        run = _run(lake, asked, lambda table: progress.update(f"checking {table}"))
+        run = _run(lake, options, lambda table: progress.update(f"checking {table}"))
     show(summary(run), format, SUMMARY_COLUMNS)
     for line in (*failures(run), *describe_gates(lake.conf, lake.table_path)):
         click.echo(visible(line), err=True)
-    click.echo(f"report: {asked['report']}", err=True)
+    click.echo(f"report: {options['report']}", err=True)
     return 0 if run.is_passed and not any(closed_gates(lake.conf, lake.table_path)) else 1
 
 
-def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run":
+def _run(lake: "Lake", options: dict[str, Any], tell: Callable[[str], None]) -> "Run":
     from orchestration.quality import quality_tables
     from orchestration.quality.check import Scope, check, store_run
     from orchestration.quality.history import last_runs, trends
@@ -97,12 +97,12 @@ def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "R
     from orchestration.quality.suites import suites
     from orchestration.storage.snapshots import find_snapshot
 
-    pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
+    pins, now = None if options["snapshot"] is None else find_snapshot(lake.conf.lake, options["snapshot"]), datetime.now(UTC)
     with quality_tables.lock(lake.conf.lake):
         scope = Scope(
-            Cause.SNAPSHOT if pins else Cause.ASKED, asked["layer"], pins, None if asked["full"] or pins else last_runs(lake.conf.lake)
+            Cause.SNAPSHOT if pins else Cause.ASKED, options["layer"], pins, None if options["full"] or pins else last_runs(lake.conf.lake)
         )
         run = check(lake, suites(lake.conf), now, tell, scope)
         rows = store_run(lake, run)
-    write_report(run, asked["report"], rows, trends(lake.conf.lake))  # without the lock: it may be slow
+    write_report(run, options["report"], rows, trends(lake.conf.lake))  # without the lock: it may be slow
     return run

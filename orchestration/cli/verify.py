@@ -106,7 +106,7 @@ def _is_at_rest(conf: "Conf") -> bool:
     return (prefix.bronze_batch if prefix else None) == passed_by_silver(lake)
 
 
-def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":
+def _damaged(conf: "Conf", find: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":
     """One for each table of which it finds files that are not as they were written."""
     from orchestration.audit.verify.compare import FIRST, Difference, Outcome
     from orchestration.engine.lake import Lake
@@ -114,7 +114,7 @@ def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "t
 
     outcomes = []
     for table, path in sealed_tables(Lake(conf)).items():
-        if damages := look(path):
+        if damages := find(path):
             first = tuple(Difference(table, str(damage.file), "damaged", damage.what, None) for damage in damages[:FIRST])
             outcomes.append(Outcome(table, 0, len(damages), first))
     return tuple(outcomes)

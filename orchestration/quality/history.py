@@ -124,7 +124,7 @@ def streak(points: Sequence[Point]) -> Streak | None:
     return Streak(failing[-1], len(failing), len(failing) == len(decided)) if failing else None
 
 
-def mended(run: Run, history: Trends) -> Iterator[tuple[TableResult, Result]]:
+def fixed(run: Run, history: Trends) -> Iterator[tuple[TableResult, Result]]:
     """Yield the expectations that hold and failed in the last run before that could check them."""
     for table in run.tables:
         for result in table.results:

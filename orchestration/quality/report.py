@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from expectations.suite import Severity
 from orchestration.quality.failed_rows import FailedRow, FailedRows
-from orchestration.quality.history import Point, Streak, Trends, mended, streak
+from orchestration.quality.history import Point, Streak, Trends, fixed, streak
 from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, shorten, summary, verdict
 from orchestration.rendering import short, visible
 
@@ -79,7 +79,7 @@ def rendered(run: Run, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -
         tables=[(f"t{n}", *about) for n, about in enumerate(zip(run.tables, summary(run), items, strict=True), start=1)],
         totals={word: sum(table.counts[word] for table in run.tables) for word in COUNTED},
         wrong=sorted(failed, key=lambda item: order.index(item.result.expectation.severity)),
-        mended=[*mended(run, trends)],
+        fixed=[*fixed(run, trends)],
     )
 
 

@@ -15,7 +15,7 @@ from orchestration.storage.delta import LOG
 
 CHECK_SECONDS = 0.8
 FRESH_SECONDS, AGED_SECONDS = 2.0, 10.0
-"""Lags grow while nothing changes: who asks gets facts that are no older than the first, open pages are told after the second."""
+"""Lags grow while nothing changes: a request gets facts that are no older than the first, open pages get new ones after the second."""
 MOST = 40
 """Views with their parameters that are kept; the oldest go."""
 K = TypeVar("K")

@@ -81,26 +81,26 @@ def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], gr
 
 
 class NewestFreshness:
-    """For a view that is read more often than it pays to ask: it is asked beside it, at most each LONGEST seconds."""
+    """The freshness for a view that is read often: queried in the background, at most every LONGEST seconds."""
 
     def __init__(self) -> None:
         self._newest: Sequence[Freshness] = ()
-        self._asked: tuple[object, float] = (self, -LONGEST)
-        self._asking = threading.Lock()
+        self._queried: tuple[object, float] = (self, -LONGEST)
+        self._querying = threading.Lock()
 
     def of(self, conf: Conf, queries: Queries, snapshot: object) -> Sequence[Freshness]:
-        """Return the last answer; nothing before the first one. A new snapshot is asked for in the background."""
-        if self._asked[0] != snapshot and time.monotonic() - self._asked[1] > LONGEST and self._asking.acquire(blocking=False):
-            self._asked = snapshot, time.monotonic()
-            threading.Thread(target=self._ask, args=(conf, queries), daemon=True).start()
+        """Return the last answer; nothing before the first one. A new snapshot is queried in the background."""
+        if self._queried[0] != snapshot and time.monotonic() - self._queried[1] > LONGEST and self._querying.acquire(blocking=False):
+            self._queried = snapshot, time.monotonic()
+            threading.Thread(target=self._query, args=(conf, queries), daemon=True).start()
         return self._newest
 
-    def _ask(self, conf: Conf, queries: Queries) -> None:
+    def _query(self, conf: Conf, queries: Queries) -> None:
         try:
             with suppress(TidemarkError):  # the overview has more to say than this
                 self._newest = freshness(conf, queries.rows)
         finally:
-            self._asking.release()
+            self._querying.release()
 
 
 def has_gold(conf: Conf) -> bool:

@@ -29,7 +29,7 @@ from orchestration.web.freshness import Freshness, NewestFreshness
 from orchestration.web.queries import ViewRequest
 
 RATE_SECONDS = 60
-"""Rates are of so long, as far as the page has looked."""
+"""Rates are over so many seconds, or since the page first read the lake."""
 LEAST_CULPRIT_SECONDS = 10.0
 LAYERS = ("sources", "bronze", "silver", "gold", "sinks")
 Rows = list[dict[str, Any]]
@@ -71,7 +71,7 @@ class Problem:
 class Overview:
     """`at`: when it was read, UTC. `account`: events of bronze, and by kind what became of measurements; `waiting`: events.
 
-    `batches`: what the run told of the last batch of each flow. `stale`: groups of which a device is not up to date, the worst first.
+    `batches`: the facts of the last batch of each flow. `stale`: groups of which a device is not up to date, the worst first.
     """
 
     at: datetime
@@ -94,7 +94,7 @@ class Overview:
 
 
 def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) -> Overview:
-    """`counts`: what the looks before this one saw, for the rates."""
+    """`counts`: rows of tables at earlier reads, for the rates."""
     conf, now = request.conf, request.now
     snapshot = find_snapshot(conf.lake)
     groups = newest.of(conf, request.queries, snapshot)

@@ -47,8 +47,8 @@ class Queries:
 
     def rows(self, query: str, snapshot_id: int | None = None, beside: str = "") -> list[dict[str, Any]]:
         """Run a query of a view; TidemarkError if it cannot be answered. The other parameters are those of a Question."""
-        asked = self._ask(Question(query, snapshot_id, beside=beside))
-        return python_rows(table_of(asyncio.run_coroutine_threadsafe(asked, self._loop).result()))
+        answer = self._ask(Question(query, snapshot_id, beside=beside))
+        return python_rows(table_of(asyncio.run_coroutine_threadsafe(answer, self._loop).result()))
 
     async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
         """To who has sent the request; a client that goes ends its query."""

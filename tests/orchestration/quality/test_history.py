@@ -11,7 +11,7 @@ from orchestration.engine.lake import Lake
 from orchestration.quality import history
 from orchestration.quality.check import store_run
 from orchestration.quality.failed_rows import FAILED_ROWS
-from orchestration.quality.history import RESULTS, mended, streak, trends
+from orchestration.quality.history import RESULTS, fixed, streak, trends
 from orchestration.quality.outcome import Outcome, Run
 from orchestration.storage import commit
 from orchestration.storage.delta import path_of
@@ -38,7 +38,7 @@ def test_what_holds_again_is_named_once_and_unchecked_runs_change_nothing(lake: 
     holds_again = []
     for n, outcome in enumerate((GOOD, BAD, BAD, NOTHING, GOOD, NOTHING, GOOD)):
         store_run(lake, run(n, outcome))
-        holds_again.append([table.table for table, _ in mended(run(n, outcome), trends(lake.conf.lake))])
+        holds_again.append([table.table for table, _ in fixed(run(n, outcome), trends(lake.conf.lake))])
     assert holds_again == [[], [], [], [], ["silver.readings"], [], []]
 
 
