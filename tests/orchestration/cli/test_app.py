@@ -11,6 +11,7 @@ import pytest
 
 from orchestration.cli import app
 from orchestration.errors import ConfError, HeldError, TidemarkError
+from tests.commands import Tidemark
 
 JAVA = """An error occurred while calling o45.count.
 : org.apache.spark.SparkException: [NO_DISK] the disk is full
@@ -30,8 +31,11 @@ class Py4JJavaError(Exception):
     """As py4j names its own."""
 
 
+Put = Callable[[Callable[[], object]], None]
+
+
 @pytest.fixture
-def a_command_that(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+def a_command_that(monkeypatch: pytest.MonkeyPatch) -> Put:
     """Puts a command named `status` in place, which does what it is told."""
 
     def put(does: Callable[[], object]) -> None:
@@ -50,7 +54,7 @@ def raising(error: BaseException) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "sentence"),
     [
         (TidemarkError("the lake is dry:\n  fill it."), 4, "tidemark: the lake is dry:\n  fill it.\n"),
         (ConfError("a.yml:1: x\nb.yml:2: y"), 2, "tidemark: a.yml:1: x\ntidemark: b.yml:2: y\n"),
@@ -69,37 +73,35 @@ def raising(error: BaseException) -> Callable[[], object]:
     ids=lambda value: type(value).__name__,
 )
 def test_an_error_is_one_sentence_and_an_exit_code(
-    error: BaseException, code: int, told: str, a_command_that: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
+    error: BaseException, code: int, sentence: str, a_command_that: Put, tidemark: Tidemark
 ) -> None:
     a_command_that(raising(error))
-    assert app.exit_code(["status"]) == code
-    assert capsys.readouterr() == ("", told)
+    assert tidemark("status") == (code, "", sentence)
 
 
-def test_debug_shows_the_trace_above_the_sentence(
-    a_command_that: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_debug_shows_the_trace_above_the_sentence(a_command_that: Put, tidemark: Tidemark) -> None:
     a_command_that(raising(ValueError("no")))
-    assert app.exit_code(["--debug", "status"]) == 4
-    assert capsys.readouterr().err.startswith("Traceback")
+    said = tidemark("--debug", "status")
+    assert (said.code, said.err.startswith("Traceback")) == (4, True)
 
 
 @pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (1, 1)])
-def test_a_command_returns_its_exit_code(returned: int | None, code: int, a_command_that: Callable[[Callable[[], object]], None]) -> None:
+def test_a_command_returns_its_exit_code(returned: int | None, code: int, a_command_that: Put) -> None:
     a_command_that(lambda: returned)
     assert app.exit_code(["status"]) == code
 
 
 @pytest.mark.parametrize("arguments", [["fly"], ["--conf"], ["--nonsense", "run"], ["plot"]])
-def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.exit_code(arguments) == 2
-    assert "Error: " in capsys.readouterr().err
+def test_wrong_usage_is_2(arguments: list[str], tidemark: Tidemark) -> None:
+    said = tidemark(*arguments)
+    assert (said.code, "Error: " in said.err) == (2, True)
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
-def test_every_command_explains_itself_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.exit_code([name, "--help"]) == 0
-    assert re.search(rf"Examples?:\s+(.*\n)?\s*tidemark ([-\w/]+ )*{name}", capsys.readouterr().out)
+def test_every_command_explains_itself_with_an_example(name: str, tidemark: Tidemark) -> None:
+    said = tidemark(name, "--help")
+    assert said.code == 0
+    assert re.search(rf"Examples?:\s+(.*\n)?\s*tidemark ([-\w/]+ )*{name}", said.out)
 
 
 def test_help_imports_nothing_that_is_slow() -> None:

@@ -52,10 +52,6 @@ def differences(rows: Rows) -> dict[str, Rows]:
     return {row["table"]: row["first"] for row in rows if row["differences"]}
 
 
-def read(lake: Lake, name: str) -> pa.Table:
-    return recorded(lake, name)
-
-
 def with_cell(rows: pa.Table, row: int, column: str, cell: object) -> pa.Table:
     at_column = rows.schema.get_field_index(column)
     cells = rows[column].to_pylist()
@@ -74,12 +70,9 @@ def test_an_untouched_lake_is_a_yes_of_both(ask: Ask) -> None:
     assert (code, err, [(row["readings"], row["late"], row["quarantined"]) for row in rows]) == (0, "", [(32, 1, 1)])
 
 
-@pytest.mark.parametrize("killed_at", [Point.LEDGER_BEGUN])
-def test_what_a_run_left_half_done_is_no_difference(
-    killed_at: Point, lake: Lake, ask: Ask, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_run_left_half_done_is_no_difference(lake: Lake, ask: Ask, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def point(passed: Point) -> None:
-        if passed is killed_at:
+        if passed is Point.LEDGER_BEGUN:
             raise KilledError
 
     late = event("oven", "temperature", 98.0, START + timedelta(minutes=16))
@@ -92,7 +85,7 @@ def test_what_a_run_left_half_done_is_no_difference(
 
 
 def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, ask: Ask) -> None:
-    rows = read(lake, "gold.kitchen_aggregates")
+    rows = recorded(lake, "gold.kitchen_aggregates")
     first = pc.index(rows["window_end"], pc.min(rows["window_end"])).as_py()
     rewrite(lake, "gold.kitchen_aggregates", with_cell(rows, first, "value", 24.6))
     code, found, _ = ask("verify")
@@ -107,7 +100,7 @@ def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, ask: As
 
 
 def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, ask: Ask) -> None:
-    rows = read(lake, "silver.readings")
+    rows = recorded(lake, "silver.readings")
     rewrite(lake, "silver.readings", rows.slice(1))
     gone = rows.slice(0, 1).to_pylist()[0]
     code, _, err = ask("ledger")
@@ -120,7 +113,7 @@ def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, ask: Ask
 
 
 def test_a_doubled_reading_is_told_by_both(lake: Lake, ask: Ask) -> None:
-    doubled = read(lake, "silver.readings").slice(5, 1)
+    doubled = recorded(lake, "silver.readings").slice(5, 1)
     write_deltalake(DeltaTable(lake.table_path("silver.readings").local), doubled, mode="append")
     row = identity(doubled.to_pylist()[0])
     code, _, err = ask("ledger")
@@ -133,7 +126,7 @@ def test_a_doubled_reading_is_told_by_both(lake: Lake, ask: Ask) -> None:
 
 def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, ask: Ask) -> None:
     """Its identity is in one table still."""
-    rows = read(lake, "silver.late")
+    rows = recorded(lake, "silver.late")
     write_deltalake(DeltaTable(lake.table_path("silver.readings").local), rows.drop_columns(["cause", "retry"]), mode="append")
     DeltaTable(lake.table_path("silver.late").local).delete()
     code, _, err = ask("ledger")
@@ -142,7 +135,7 @@ def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, as
 
 
 def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake: Lake, ask: Ask) -> None:
-    rows = read(lake, "silver.quarantine")
+    rows = recorded(lake, "silver.quarantine")
     rewrite(lake, "silver.quarantine", with_cell(rows, 0, "payload", BROKEN.replace("7", "8").encode()))
     code, found, _ = ask("verify")
     ((difference,),) = differences(found).values()
@@ -153,13 +146,13 @@ def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake
 def test_a_bronze_file_replaced_by_another_is_told_by_its_length_or_by_what_it_says(lake: Lake, ask: Ask) -> None:
     files = [Path(uri) for uri in DeltaTable(lake.table_path("bronze.events").local).file_uris()]
     file = max(files, key=lambda of_batch: of_batch.stat().st_size)  # that of the first batch
-    recorded, rows = file.stat().st_size, pq.read_table(file, partitioning=None)
+    length, rows = file.stat().st_size, pq.read_table(file, partitioning=None)
     forged = with_cell(rows, 0, "payload", rows["payload"][0].as_py().replace(b'"value": ', b'"value": 9'))
     replace_by(file, forged, None)
     code, _, err = ask("ledger")
     assert code == 1
-    assert f"has {file.stat().st_size} bytes, its table's log says {recorded}: {forged.num_rows} rows of bronze batches" in err
-    replace_by(file, forged, recorded)
+    assert f"has {file.stat().st_size} bytes, its table's log says {length}: {forged.num_rows} rows of bronze batches" in err
+    replace_by(file, forged, length)
     code, found, _ = ask("verify")
     assert code == 1
     assert set(differences(found)) >= {"silver.readings", "gold.kitchen_aggregates"}

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestration.cli.app import exit_code
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.duckdb_guard import CALLED, TABLE_FUNCTIONS, checked
+from tests.commands import Tidemark
 from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.questions import QUESTIONS
 
@@ -40,14 +40,11 @@ def test_there_are_many_attacks() -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda query: repr(query[:100]))
-def test_what_tries_more_is_refused_and_tells_nothing(
-    engine: DuckDbEngine, folder: Path, attack: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_tries_more_is_refused_and_tells_nothing(engine: DuckDbEngine, folder: Path, attack: str, tidemark: Tidemark) -> None:
     query = aimed(attack, folder)
-    code = exit_code(["--conf", str(folder / "conf"), "sql", "--", query])
-    shown = capsys.readouterr()
-    assert (code, shown.out) == (2, ""), shown
-    assert not tells(shown.err, query, folder)
+    said = tidemark("--conf", folder / "conf", "sql", "--", query)
+    assert (said.code, said.out) == (2, ""), said
+    assert not tells(said.err, query, folder)
 
 
 FRAMES = (
