@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from playwright.sync_api import Browser, Page
 
 from orchestration.conf.load import load
@@ -15,7 +17,7 @@ from orchestration.connectors.outages import begin_outage, end_outage
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.ops_tables import COUNTED, RUNS, RunOfJob
+from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA, RUNS, RunOfJob
 from orchestration.supervisor.history import note
 from tests.built import copy_of
 from tests.collectors import write_conf
@@ -55,7 +57,8 @@ def test_an_open_page_shows_a_batch_once_it_is_committed_and_keeps_what_is_focus
     lake, of_batch = Lake(load(conf)), {"source": "plant", "bronze_batch": 99}
     write(lake, "bronze.events", of_batch | {"bronze_row": 0, "ingested_at": at("13:00:00"), "ingested_on": at("13:00:00").date()})
     page.wait_for_selector("text=17 events came. 1 of them wait for the ledger.")
-    write(lake, "ops.ledger", dict.fromkeys(COUNTED, 0) | of_batch | {"events": 1, "readings": 1})
+    counts = pa.Table.from_pylist([dict.fromkeys(COUNTED, 0) | of_batch | {"events": 1, "readings": 1}], LEDGER_SCHEMA)
+    write_deltalake(lake.table_path(LEDGER).local, counts, mode="append")
     page.wait_for_selector("text=readings: 13")
     page.wait_for_selector("text=17 events came. None of them waits.")
     assert page.evaluate("window.mark") == 1
