@@ -4,7 +4,7 @@ Every append carries pipeline/flow/table/generation as its application id and th
 the second one. Without it, a crash between two tables doubles rows.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -40,18 +40,26 @@ OF_TASK = pa.schema(
 """The files that a task has written, or its few `rows` as a stream of Arrow."""
 
 
-def append(rows: DataFrame, table: Table, app_id: str, version: int, *, is_large: bool = False) -> None:
+def append(
+    rows: DataFrame, table: Table, app_id: str, version: int, *, is_large: bool = False, may_commit: Callable[[], bool] = lambda: True
+) -> bool:
     """Append `rows` once: of a repeat with the same app id and a version that is not higher nothing is written.
 
     They are computed all the same. A query that keeps state (silver.readings) would otherwise end at every start: Spark refuses a
-    micro-batch whose state was not brought up to date. `is_large`: there may be many.
+    micro-batch whose state was not brought up to date. `is_large`: there may be many. `may_commit`: asked when all rows are computed; False
+    removes what was written. Returns its answer.
     """
     if written_by(table.location, app_id) >= version:
         rows.write.format("noop").mode("overwrite").save()
-        return
+        return True
     shape = file_shape(table.location)
     files = _files_of_spark(rows, shape) if is_large else _files_of_tasks(rows, shape)
+    if not may_commit():
+        for file in files:
+            (shape.folder / file.path).unlink()
+        return False
     commit(table.location, files, app_id, version)
+    return True
 
 
 def _files_of_spark(rows: DataFrame, shape: FileShape) -> list[DataFile]:

@@ -5,12 +5,12 @@ Lateness was decided once, when the events came, and is recorded: it is read fro
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from math import ceil
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -41,6 +41,10 @@ NAME = "replay"
 NO_GOLD_BATCH = -1
 DAY_SECONDS = 86_400
 READINGS = "silver.readings"
+Times = tuple[int, int]
+"""The first and the last event time of some rows, in microseconds since 1970."""
+NO_TIMES = (0, -1)
+ENDS = ("unix_micros(min(event_time)) as first", "unix_micros(max(event_time)) as last")
 OF_SILVER = (READINGS, "silver.quarantine", "silver.late", "silver.duplicates")
 
 
@@ -87,21 +91,39 @@ def silver(lake: Lake, recorded: PinnedGeneration, first: int) -> Iterator[int]:
         # It is not worth compiling the plan for a few rows.
         here = lake.interpreted() if row_count(lake, batches) <= MAX_ARROW_ROWS else lake
         as_recorded = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
-        yield _of_range(here, as_recorded, batches)
+        yield _append_range(here, as_recorded, batches)
         after = batches.up_to
 
 
-def _of_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int:
+def _append_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int:
+    """Append the readings of a range; returns its events.
+
+    Only keys of the times that readings of the range had before are compared with, so that Spark computes its rows once. Where readings
+    have other times now, because conf reads them otherwise, the range is written again and compared with keys of these times too.
+    """
     events = batches.of(lake.read("bronze.events"))
     good = accepted(events, publish(lake.conf.lake), silver_config(lake.conf))
-    if batches.after >= 0:
-        good.persist()  # its times are asked before it is written
-    try:
-        readings = replayed(good, _recorded(recorded, batches), _standing(lake, recorded, batches, good))
-        append(readings, lake.tables[READINGS], lake.app_id(NAME, READINGS), batches.up_to, is_large=True)
-        return events.count()
-    finally:
-        good.unpersist()
+    times = _times(batches.of(recorded.read(READINGS)).selectExpr(*ENDS).collect()[0].asDict())
+    is_written = False
+    while not is_written:
+        ends = Observation()
+        readings = replayed(good, _recorded(recorded, batches), _standing(lake, recorded, batches, times)).observe(ends, *map(F.expr, ENDS))
+        is_whole = partial(_are_within, ends, times if batches.after >= 0 else None)
+        app_id = lake.app_id(NAME, READINGS)
+        is_written = append(readings, lake.tables[READINGS], app_id, batches.up_to, is_large=True, may_commit=is_whole)
+        times = min(times[0], ends.get["first"] or 0), max(times[1], ends.get["last"] or 0)
+    return events.count()
+
+
+def _times(ends: Mapping[str, int | None]) -> Times:
+    first, last = ends["first"], ends["last"]
+    return NO_TIMES if first is None or last is None else (first, last)
+
+
+def _are_within(ends: Observation, times: Times | None) -> bool:
+    """Whether times that were observed are all among these; None: among any."""
+    first, last = _times(ends.get)
+    return times is None or first > last or times[0] <= first <= last <= times[1]
 
 
 def _recorded(recorded: PinnedGeneration, batches: Range) -> DataFrame:
@@ -112,17 +134,12 @@ def _recorded(recorded: PinnedGeneration, batches: Range) -> DataFrame:
     return reduce(DataFrame.unionByName, kinds, from_arrow(recorded.lake.spark, RECORDED.empty_table()))
 
 
-def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, good: DataFrame) -> DataFrame:
-    """Keys that measurements of a range may meet again."""
-    none = lake.read(READINGS).select(*KEYS).where(F.lit(False))
-    ends = F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))
-    first, last = good.agg(*ends).collect()[0] if batches.after >= 0 else (None, None)
-    if first is None:
-        return none
-    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
-    placed = (lake.read(READINGS), lake.read("silver.late"), recorded.late())
-    kept = [rows.where(F.col("bronze_batch") <= batches.after).where(of_these_times).select(*KEYS) for rows in placed]
-    return reduce(DataFrame.unionByName, kept, none)
+def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, times: Times) -> DataFrame:
+    """Keys of these times that batches before the range have."""
+    first, last = (F.timestamp_micros(F.lit(end)) for end in times)
+    before = (F.col("bronze_batch") <= batches.after) & F.col("event_time").between(first, last)
+    kept = [rows.where(before).select(*KEYS) for rows in (lake.read(READINGS), lake.read("silver.late"), recorded.late())]
+    return reduce(DataFrame.unionByName, kept)
 
 
 def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int) -> int:

@@ -1,5 +1,6 @@
 """Replay: the next generation holds what the one before held, goes on as that one would have, and takes its place at once."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -11,15 +12,18 @@ from pyspark.sql import SparkSession
 from gold.windows.spec import Late
 from orchestration.conf.model import Conf
 from orchestration.engine import writing
+from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
+from orchestration.jobs import ranges
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import STEPS
 from orchestration.supervisor.rollback import roll_back
-from tests.lakes import KITCHEN, PRESSES, conf, differences, event, land, minutes, replay, run
+from silver.spec import Time
+from tests.lakes import KITCHEN, PRESSES, SHAPE, conf, differences, event, land, minutes, recorded, replay, run, table, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -94,6 +98,25 @@ def test_a_replay_holds_the_same_rows(spark: SparkSession, of_three_files: Conf)
     assert differences(made) == []
     with pytest.raises(TidemarkError, match="there is no other generation 9 to roll back to; there is 1"):
         roll_back(made.lake, 9)
+
+
+@pytest.mark.slow
+def test_a_reading_that_conf_now_gives_the_time_of_an_earlier_one_is_its_duplicate(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "ROWS_AT_ONCE", 1)
+    made = with_batches_of(conf(tmp_path), 1)
+    for number, time in enumerate(("11:00:00Z", "11:05:00Z", "12:00:00")):
+        land(tmp_path, f"{number}.json", [json.dumps({"device": "oven", "metric": "power", "value": number, "ts": f"2026-01-05T{time}"})])
+    run(made, spark)
+    local = replace(SHAPE, time=Time("ts", time_zone="Europe/Berlin"))
+    in_berlin = replace(made.sources["plant"], payload_format=local)
+    now = replace(made, sources={"plant": in_berlin})
+    assert [len(table(made, name)) for name in ("silver.readings", "silver.duplicates")] == [3, 0]
+    assert replay(now, spark) == 2
+    rows = {name: recorded(Lake(now), name).sort_by("value").to_pylist() for name in ("silver.readings", "silver.duplicates")}
+    assert {name: [row["value"] for row in rows[name]] for name in rows} == {"silver.readings": [0.0, 1.0], "silver.duplicates": [2.0]}
+    assert not differences(now)
 
 
 @pytest.mark.slow
