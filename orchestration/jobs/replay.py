@@ -62,7 +62,7 @@ class PinnedGeneration:
     def as_accounted_for(self) -> "PinnedGeneration":
         """Return the same with what the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
         up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
-        versions = {name: version_of(self.lake.table_path(name)) for name in ("silver.late", "silver.duplicates")}
+        versions = {name: version_of(self.lake.table_path(name)) for name in (READINGS, "silver.late", "silver.duplicates")}
         return PinnedGeneration(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
     def read(self, name: str) -> DataFrame:
@@ -111,7 +111,8 @@ def _append_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int
         is_whole = partial(_are_within, ends, times if batches.after >= 0 else None)
         app_id = lake.app_id(NAME, READINGS)
         is_written = append(readings, lake.tables[READINGS], app_id, batches.up_to, is_large=True, may_commit=is_whole)
-        times = min(times[0], ends.get["first"] or 0), max(times[1], ends.get["last"] or 0)
+        seen = _times(ends.get)
+        times = seen if times == NO_TIMES else (min(times[0], seen[0]), max(times[1], seen[1]))
     return events.count()
 
 
