@@ -15,9 +15,9 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold.windows.aggregates import COUNTED, aggregates, of_groups
+from gold.windows.aggregates import COUNTED, aggregates, of_groups, ticks
 from orchestration.connectors.sources.all import sources
-from orchestration.engine import reading, windows, writing
+from orchestration.engine import windows, writing
 from orchestration.engine.lake import Lake
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs.account import ledger, retry
@@ -27,8 +27,7 @@ from orchestration.jobs.gold.flows import follow_all
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from orchestration.storage.positions import FLOWS
-from orchestration.storage.reference_data import publish
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import publish, silver_config
 from silver.readings import readings
 
 
@@ -56,7 +55,7 @@ def silver_readings(lake: Lake) -> Flow:
         (EVENTS,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
         rows=lambda: readings(
-            reading.stream(lake, table.name, EVENTS, start_of(lake, table.name).version, 1),
+            lake.stream(table.name, EVENTS, start_of(lake, table.name).version, 1),
             publish(lake.conf.lake),
             silver_config(lake.conf),
         ),
@@ -71,18 +70,22 @@ def silver_ledger(lake: Lake) -> Job:
 
 def gold(lake: Lake, stream: str) -> Flow:
     groups, metrics = lake.conf.streams[stream], lake.conf.metrics
+    has_ticks = any(group.idle_close_seconds is not None for group in groups)
 
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
-        all_readings = reading.stream(lake, f"gold.{stream}", "silver.readings", start.version, name="readings")
+        all_readings = lake.stream(f"gold.{stream}", "silver.readings", start.version, name="readings")
         of_stream = of_groups(all_readings, groups).select(*COUNTED)
-        closed = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
+        if has_ticks:
+            of_ticks = lake.stream(f"gold.{stream}", TICKS.table, name="ticks").where(F.col("stream") == stream)
+            of_stream = of_stream.unionByName(ticks(of_ticks, groups))
+        closed = aggregates(of_stream, groups, metrics)
         return closed if start == THE_BEGINNING else closed.where(F.unix_millis("window_end") > start.closed_until_ms)
 
     return Flow(
         f"gold.{stream}",
         lake.gold(stream)[:2],
-        ("silver.readings", *([TICKS.table] if any(group.idle_close_seconds is not None for group in groups) else [])),
+        ("silver.readings", *([TICKS.table] if has_ticks else [])),
         rows=closed_windows,
         write=partial(windows.windows, lake, stream, groups),
     )

@@ -84,7 +84,6 @@ ID_OF, MILLIS, REGISTRY = Origin(field="device"), Time("ts", "epoch_ms"), dict[s
 
 @cache
 def shapes() -> dict[str, PayloadFormat]:
-    """By name."""
     return _avro() | _protobuf() | {"sparkplug": SPARKPLUG}
 
 
@@ -133,14 +132,12 @@ def _protobuf() -> dict[str, PayloadFormat]:
 
 
 def avro(schema: dict[str, Any], value: Any) -> bytes:
-    """As fastavro writes it."""
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(json.dumps(schema))), value)
     return stream.getvalue()
 
 
 def message_class(package: str, name: str) -> Any:
-    """Made by google.protobuf."""
     return GetMessageClass(_pool(package).FindMessageTypeByName(f"{package}.{name}"))
 
 

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,6 @@ class Broker(ServerProcess):
     """
 
     def __init__(self, folder: Path) -> None:
-        """Formatted, not yet started."""
         names = ("port", "secure", "controller", "tls", "both")
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
@@ -76,7 +75,6 @@ class Broker(ServerProcess):
         subprocess.run(_java(*format_it), check=True, capture_output=True)
 
     def start(self) -> None:
-        """Until it answers."""
         self.launch(_java("kafka.Kafka", str(self._folder / "server.properties")), self._folder / "log")
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 200})
         self.admin.list_topics(timeout=PATIENCE_SECONDS)
@@ -96,11 +94,9 @@ class Broker(ServerProcess):
             self._end(topic, IsolationLevel.READ_COMMITTED, partition)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give it more partitions."""
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
 
     def delete(self, topic: str) -> None:
-        """Until its name can be given again."""
         self.admin.delete_topics([topic])[topic].result()
         until(lambda: topic not in self.admin.list_topics(timeout=PATIENCE_SECONDS).topics)
 
@@ -149,11 +145,6 @@ class Broker(ServerProcess):
 
         until(is_answered, lambda: f"{topic}/{partition} has no leader")
         return found[0]
-
-
-def broker(folder: Path) -> AbstractContextManager[Broker]:
-    """One that runs; it is ended behind it."""
-    return Broker(folder).running()
 
 
 @contextmanager

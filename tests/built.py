@@ -22,6 +22,7 @@ from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.transport_settings import LandingFolder
 from silver.spec import Origin, PayloadFormat, Time
 from tests import page_lakes
+from tests.collectors import write_conf
 from tests.damage import damaged
 from tests.lakes import DEVICES, conf, copy_tree, event, land, minutes, run, with_batches_of
 from tests.orchestration.serving.dbt import plant as marts
@@ -34,24 +35,6 @@ SOURCE = ("bronze", "silver", "gold", "expectations", "orchestration", "conf", "
 START = at("2026-01-05T00:00:00")
 ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 SILVER = ("bronze.events", "silver.readings", "silver.ledger")
-TAMPERED = {
-    "pipeline": "pipeline: tampered\nlake: ./lake\npolicy: {lateness_seconds: 600}\n",
-    "sources": """
-sources:
-  plant:
-    path: ./landing
-    format: json
-    settle_seconds: 0
-    device: {field: device}
-    time: {field: ts}
-    metric: {field: metric}
-    value: {field: value}
-""",
-    "metrics": "metrics:\n  temperature: {aggregation: average, step_seconds: 600}\n",
-    "devices": "devices:\n  oven: {groups: [kitchen]}\n",
-    "groups": "groups:\n  kitchen: {metrics: [temperature], vector: {entity: device}}\n",
-    "rules": "rules: {}\n",
-}
 LATE = event("oven", "temperature", 99.0, START + timedelta(minutes=15, seconds=1))
 BROKEN = '{"device": "oven", "metric": "temperature", "value": 7'
 
@@ -94,12 +77,11 @@ def _verify(folder: Path, spark: SparkSession) -> None:
 
 def _tampered(folder: Path, spark: SparkSession) -> None:
     """By conf files; two bronze batches: the second one has a late row and a broken one."""
-    (folder / "conf").mkdir()
-    for name, text in TAMPERED.items():
-        (folder / "conf" / f"{name}.yml").write_text(text)
+    written = write_conf(folder, plant="path: ./landing, settle_seconds: 0")
+    (written / "groups.yml").write_text("groups:\n  kitchen: {metrics: [temperature], vector: {entity: device}}\n")
     land(folder, "1.json", [event("oven", "temperature", 20 + n, time) for n, time in enumerate(minutes(START, 31))])
     land(folder, "2.json", [LATE, BROKEN, event("oven", "temperature", 60, START + timedelta(minutes=40))])
-    run(with_batches_of(load(folder / "conf"), 1), spark)
+    run(with_batches_of(load(written), 1), spark)
 
 
 def _cases(folder: Path, spark: SparkSession) -> None:

@@ -47,7 +47,6 @@ class Collector:
     """A process in a group of its own. `folder`: of its conf. `ports`: by source. `log`: what it has said until then."""
 
     def __init__(self, conf: Path, *names: str, **environment: str) -> None:
-        """Returns when it listens for all of its sources."""
         self.log: list[str] = []
         self.folder = conf.parent
         command = [sys.executable, "-c", PROGRAM, "--conf", str(conf), "collect", *names]
@@ -95,12 +94,10 @@ class Collector:
         return self.wait()
 
     def kill(self) -> int:
-        """As the power does it."""
         self.process.kill()
         return self.wait()
 
     def wait(self) -> int:
-        """Until it has ended."""
         assert self.process.stderr
         self.log += self.process.stderr.readlines()
         self.process.stderr.close()

@@ -69,14 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int | None:
-    """Chosen on the command line."""
     chosen: int | None = pytestconfig.getoption("seed")
     return chosen
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests."""
     started = session()
     yield started
     started.stop()
@@ -85,10 +83,10 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A Kafka broker for all tests, each with topics of its own. A test that kills it starts it again."""
-    from tests.broker import broker
+    from tests.broker import Broker
 
-    with broker(tmp_path_factory.mktemp("kafka")) as of_tests:
-        yield of_tests
+    with Broker(tmp_path_factory.mktemp("kafka")).running() as started:
+        yield started
 
 
 @pytest.fixture
@@ -111,10 +109,10 @@ def topic(running: Broker, patient: None) -> str:
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """An S3-compatible store for all tests, each with buckets of its own. A test that kills it starts it again."""
-    from tests.object_store import object_store
+    from tests.object_store import Store
 
-    with object_store(tmp_path_factory.mktemp("s3")) as of_tests:
-        yield of_tests
+    with Store(tmp_path_factory.mktemp("s3")).running() as started:
+        yield started
 
 
 @pytest.fixture(scope="module", autouse=True)

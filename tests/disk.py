@@ -13,7 +13,6 @@ class Disk:
     """`is_own`: its size can be changed; without root it is a folder as any other."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes the folder."""
         self.folder, self.is_own = folder, os.geteuid() == 0
         folder.mkdir()
         if self.is_own:

@@ -18,7 +18,6 @@ class Moto(ServerProcess):
     """At `endpoint`, whether it runs or not."""
 
     def __init__(self) -> None:
-        """Not yet started."""
         (self.port,) = free_ports(1)
         self.endpoint = f"http://127.0.0.1:{self.port}"
         keys = {"aws_access_key_id": "of-a-test", "aws_secret_access_key": "of-a-test"}
@@ -39,7 +38,6 @@ class Moto(ServerProcess):
         self.client.create_stream(StreamName=STREAM, ShardCount=1)
 
     def put(self, records: Sequence[tuple[str, bytes]]) -> None:
-        """Keys and payloads."""
         for begin in range(0, len(records), 500):
             entries = [{"PartitionKey": key, "Data": data} for key, data in records[begin : begin + 500]]
             assert self.client.put_records(StreamName=STREAM, Records=entries)["FailedRecordCount"] == 0

@@ -86,7 +86,6 @@ def copy_tree(folder: Path, to: Path) -> None:
 
 
 def event(device: str, metric: str, value: float, event_time: datetime) -> str:
-    """A line as the source sends it."""
     return json.dumps({"device": device, "metric": metric, "value": value, "ts": event_time.isoformat()})
 
 

@@ -31,7 +31,6 @@ class Mosquitto(ServerProcess):
     """In a folder; `more`: further lines of its conf."""
 
     def __init__(self, folder: Path, *more: str) -> None:
-        """Not yet started."""
         folder.mkdir(exist_ok=True)
         (self.port,), self._folder = free_ports(1), folder
         is_open = str(not any(line.startswith("password_file") for line in more)).lower()
@@ -43,7 +42,6 @@ class Mosquitto(ServerProcess):
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Until it listens."""
         command = [str(shutil.which("mosquitto", path=PATH)), "-c", str(self._folder / "mosquitto.conf")]
         self.launch(command, self._folder / "log")
         until(lambda: self.listens(self.port), (self._folder / "log").read_text)
@@ -62,5 +60,4 @@ class Mosquitto(ServerProcess):
 
 
 def mosquitto(folder: Path, *more: str) -> AbstractContextManager[Mosquitto]:
-    """One that runs; it is ended behind it."""
     return Mosquitto(folder, *more).running()

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ class Store(ServerProcess):
     """Asked through `client` or by the short ways below; buckets are made by `bucket`."""
 
     def __init__(self, folder: Path) -> None:
-        """Not started yet."""
         self.folder = folder
         self._ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
@@ -39,7 +38,6 @@ class Store(ServerProcess):
 
     @property
     def endpoint(self) -> str:
-        """Where it is."""
         return f"http://127.0.0.1:{self._ports['s3.port']}"
 
     @cached_property
@@ -52,7 +50,6 @@ class Store(ServerProcess):
         return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=self.endpoint, config=config, **keys)
 
     def start(self) -> None:
-        """Until it takes and gives objects."""
         weed = str(Path(sys.executable).with_name("weed"))
         settings = [f"-{name}={port}" for name, port in self._ports.items()] + [f"-{name}=false" for name in OFF]
         settings += [f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder}/keys.json"]
@@ -68,7 +65,6 @@ class Store(ServerProcess):
         return False
 
     def bucket(self, *, versions: bool = False) -> str:
-        """A new one."""
         self.client.create_bucket(Bucket=(name := f"b-{uuid4().hex[:8]}"))
         if versions:
             self.client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
@@ -80,11 +76,5 @@ class Store(ServerProcess):
             list(threads.map(lambda of: self.client.put_object(Bucket=bucket, Key=of[0], Body=of[1]), objects.items()))
 
     def delete(self, bucket: str, keys: Sequence[str]) -> None:
-        """Each by its key."""
         for key in keys:
             self.client.delete_object(Bucket=bucket, Key=key)
-
-
-def object_store(folder: Path) -> AbstractContextManager[Store]:
-    """One that runs; it is ended behind it."""
-    return Store(folder).running()

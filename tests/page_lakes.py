@@ -1,12 +1,8 @@
 """Lakes for the live page: one with something for every view, also late, unreadable and hostile, and one of thousands of devices."""
 
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-from deltalake import write_deltalake
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -17,7 +13,7 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.storage.tables import LakeStore
 from tests.collectors import write_conf
-from tests.lakes import event, land, run
+from tests.lakes import event, land, run, write
 from tests.rows import at
 from tests.services import tidemark
 
@@ -117,30 +113,23 @@ def many(folder: Path, count: int) -> Path:
     written = write_conf(folder, plant="path: ./landing")
     groups = "".join(f"  {name}: *of\n" for name in names[1:])
     (written / "groups.yml").write_text(f"groups:\n  {names[0]}: &of {{metrics: [temperature], stream: plant}}\n{groups}")
-    devices = "".join(f"  dev-{number:05d}: {{groups: [{name}, {names[0]}]}}\n" for number, name in enumerate(names[1:], 1))
-    (written / "devices.yml").write_text(f"devices:\n  dev-00000: {{groups: [{names[0]}]}}\n{devices}")
+    members = "".join(f"  dev-{number:05d}: {{groups: [{name}, {names[0]}]}}\n" for number, name in enumerate(names[1:], 1))
+    (written / "devices.yml").write_text(f"devices:\n  dev-00000: {{groups: [{names[0]}]}}\n{members}")
     (written / "metrics.yml").write_text("metrics:\n  temperature: {aggregation: average, step_seconds: 600}\n")
     conf = load(written)
     sync(conf.lake, conf.devices, at("12:00:00"))
-    store, of_devices = LakeStore(conf), [*conf.devices.values()]
+    store, devices = LakeStore(conf), [*conf.devices.values()]
     reading = {"metric": "temperature", "value": 20.0, "source": "plant", "ingested_at": at("13:00:00"), "bronze_batch": 0, "part": 0}
     window = {"metric": "temperature", "window_start": at("12:00:00"), "window_end": at("12:10:00"), "value": 20.0, "count": 2}
     window |= {"revision": 0, "gold_batch": 0}
-    rows = [{**reading, "device_id": of.device_id, "groups": of.groups, "bronze_row": row} for row, of in enumerate(of_devices)]
-    _append(store, "bronze.events", [{**row, "payload": b"{}", "position": "1.jsonl"} for row in rows])
+    rows = [{**reading, "device_id": device.device_id, "groups": device.groups, "bronze_row": n} for n, device in enumerate(devices)]
+    write(store, "bronze.events", *({**row, "payload": b"{}", "position": "1.jsonl"} for row in rows))
     for second in (0, 600):
-        _append(store, "silver.readings", [{**row, "event_time": at("12:05:00") + timedelta(seconds=second)} for row in rows])
+        write(store, "silver.readings", *({**row, "event_time": at("12:05:00") + timedelta(seconds=second)} for row in rows))
     for name in ("silver.late", "silver.duplicates", "silver.quarantine"):
-        _append(store, name, [{**row, "event_time": at("12:01:00"), "broken_rules": ["value_is_finite"], "payload": b"{}"} for row in rows])
-    windows = [{**window, "device_id": of.device_id, "device_group": group} for of in of_devices for group in of.groups]
-    _append(store, "gold.aggregates", windows)
+        write(store, name, *({**row, "event_time": at("12:01:00"), "broken_rules": ["value_is_finite"], "payload": b"{}"} for row in rows))
+    of_groups = ({"device_id": device.device_id, "device_group": group} for device in devices for group in device.groups)
+    write(store, "gold.aggregates", *(window | of_group for of_group in of_groups))
     versions = {name: 0 for name in store.tables if name.startswith(("bronze", "silver", "gold")) and is_table(store.table_path(name))}
     SNAPSHOTS.append(conf.lake, [Snapshot(0, at("13:00:00"), 1, 0, versions | {"silver.readings": 1}, {"plant": at("12:10:00")})])
     return written
-
-
-def _append(store: LakeStore, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """What a row does not name is null."""
-    of = store.tables[name]
-    columns = {field.name: [row.get(field.name) for row in rows] for field in of.schema}
-    write_deltalake(of.location.local, pa.table(columns, of.schema), mode="append", partition_by=[of.partition] if of.partition else None)

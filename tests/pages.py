@@ -22,7 +22,6 @@ class Served:
     """`tidemark serve` at a free port. `port`: where; `said`: its first line."""
 
     def __init__(self, conf: Path, **environment: str) -> None:
-        """Returns when it listens."""
         command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "serve", "--port", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment, start_new_session=True)
         assert self.process.stderr is not None
@@ -60,7 +59,6 @@ class Served:
 
 @contextmanager
 def served(conf: Path, **environment: str) -> Iterator[Served]:
-    """Ended behind it."""
     server = Served(conf, **environment)
     try:
         yield server

@@ -17,7 +17,6 @@ class Prometheus(ServerProcess):
     """In a folder. It scrapes one port of this machine each second."""
 
     def __init__(self, folder: Path, scraped: int, token: str, rules: Path) -> None:
-        """Not yet started."""
         folder.mkdir()
         (self.port,), self._folder = free_ports(1), folder
         job = {
@@ -29,7 +28,6 @@ class Prometheus(ServerProcess):
         (folder / "prometheus.yml").write_text(json.dumps(settings))
 
     def start(self) -> None:
-        """Until it listens."""
         program, address = str(shutil.which("prometheus", path=PATH)), f"127.0.0.1:{self.port}"
         files = [f"--config.file={self._folder / 'prometheus.yml'}", f"--storage.tsdb.path={self._folder / 'data'}"]
         self.launch([program, *files, f"--web.listen-address={address}"], self._folder / "log")
@@ -45,7 +43,6 @@ class Prometheus(ServerProcess):
 
 
 def promtool(*arguments: str, text: str | None = None) -> tuple[int, str]:
-    """Exit code, and all that it says."""
     done = subprocess.run(
         [str(shutil.which("promtool", path=PATH)), *arguments],
         input=text,

@@ -36,7 +36,6 @@ class StandIn:
     """`schemas` by id, and `versions` of subjects by path, as JSON. It counts `asked` ids, and needs `credentials` where there are any."""
 
     def __init__(self) -> None:
-        """Not started yet."""
         self.schemas: dict[int, dict[str, Any]] = {}
         self.versions: dict[str, dict[str, Any]] = {}
         self.asked: list[str] = []
@@ -46,7 +45,6 @@ class StandIn:
         self.url = ""
 
     def found(self, path: str) -> tuple[int, dict[str, Any]]:
-        """Status and body."""
         self.asked.append(path)
         if self.answer:
             return self.answer
@@ -57,7 +55,6 @@ class StandIn:
 
 @contextmanager
 def stand_in() -> Iterator[StandIn]:
-    """One that runs."""
     registry = StandIn()
 
     def answer(asked: Asked) -> Answer:
@@ -73,7 +70,6 @@ class Apicurio(ServerProcess):
     """A process with the interface of Confluent's at `url`; what it knows is gone with it."""
 
     def __init__(self, folder: Path) -> None:
-        """Not yet started."""
         (self._port,), self._folder = free_ports(1), folder
         self.url = f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
 
@@ -92,7 +88,6 @@ class Apicurio(ServerProcess):
         return False
 
     def register(self, subject: str, schema: str, kind: str = "AVRO", references: tuple[dict[str, Any], ...] = ()) -> int:
-        """The id of the schema."""
         body = json.dumps({"schema": schema, "schemaType": kind, "references": references}).encode()
         headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
         with urlopen(Request(f"{self.url}/subjects/{subject}/versions", body, headers)) as answer:

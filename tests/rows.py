@@ -38,7 +38,6 @@ def at(text: str) -> datetime:
 
 
 def frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> DataFrame:
-    """Rows of a declared table."""
     return spark.createDataFrame(rows, from_arrow_schema(schema))
 
 

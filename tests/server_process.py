@@ -36,7 +36,6 @@ class ServerProcess(ABC):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     def kill(self) -> None:
-        """As `kill -9` does."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -48,7 +47,6 @@ class ServerProcess(ABC):
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        """Started, and ended behind it."""
         try:
             self.start()
             yield self

@@ -20,7 +20,6 @@ class Up:
     """A running one. `conf`: its folder; `said`: what it told the terminal so far."""
 
     def __init__(self, conf: Path, *parts: str) -> None:
-        """Returns when all of its parts run."""
         self.conf, self.lake = conf, Location(conf.parent / "lake")
         self._output = conf.parent / "up.txt"
         with self._output.open("a") as stream:
@@ -33,13 +32,11 @@ class Up:
         return self._output.read_text()
 
     def part(self, name: str) -> PartState:
-        """As it is noted now."""
         service = read_service(self.lake)
         assert service is not None
         return next(part for part in service.parts if part.name == name)
 
     def kill(self, name: str) -> None:
-        """A part, with -9."""
         pid = self.part(name).pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -61,7 +58,6 @@ class Up:
 
 
 def tidemark(conf: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """A command, to its end."""
     command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

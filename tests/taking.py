@@ -50,7 +50,6 @@ def taking(conf: Conf) -> Iterator[None]:
 
 
 def take_until_killed(conf: Conf) -> None:
-    """Small batches, one after another."""
     lake, of_lake = LakeStore(conf), sources(conf)
     while True:
         for source in of_lake:

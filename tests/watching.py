@@ -21,7 +21,6 @@ class Watcher(ServerProcess):
     """In the folder of a conf. What it says is in `log`."""
 
     def __init__(self, conf: Path) -> None:
-        """Not yet started."""
         self._conf, self._log = conf, conf.parent / "watch.log"
 
     @property
@@ -52,7 +51,6 @@ class Told:
 
     @property
     def states(self) -> list[tuple[str, str, str]]:
-        """Alert, entity and state of each."""
         return [(message["alert"], message["entities"][0], message["state"]) for _, message in self.messages]
 
     @property

@@ -7,7 +7,7 @@ from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.rendering import values
 from orchestration.storage.delta import ask, is_table, literal, open_table
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import silver_config
 from orchestration.storage.views import CONDITIONS
 from silver.reasons import Reasons
 

@@ -35,9 +35,7 @@ class Jar:
 
 
 def fetched(lock: Traversable | None = None) -> list[Path]:
-    """All jars of a lock (None: conf/jars.lock), on this disk and with the right bytes; fetches what is missing, with TidemarkError where
-    that fails.
-    """
+    """All jars of a lock (None: conf/jars.lock), with the right bytes; what is missing is fetched. TidemarkError where that fails."""
     folder = cache() / "jars"
     jars = locked((lock or files("conf") / "jars.lock").read_text())
     if missing := absent(jars, folder):
@@ -98,19 +96,10 @@ def fetch(jars: Sequence[Jar], folder: Path, scratch: Path) -> None:
 def retrieve(jars: Sequence[Jar], scratch: Path) -> str:
     """Let the Ivy that pyspark ships put the jars into scratch/out; what it said last, for the case that one is not there."""
     (scratch / "ivy.xml").write_text(ivy_xml(jars))
-    command = [
-        java_command(),
-        "-jar",
-        str(ivy()),
-        "-ivy",
-        str(scratch / "ivy.xml"),
-        "-retrieve",
-        f"{scratch}/out/[artifact]-[revision].[ext]",
-    ]
     # A cache of its own: a half-filled ~/.ivy2 of other tools makes Ivy fail.
-    answer = subprocess.run(
-        [*command, "-cache", str(scratch / "ivy")], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    options = ["-ivy", f"{scratch}/ivy.xml", "-cache", f"{scratch}/ivy", "-retrieve", f"{scratch}/out/[artifact]-[revision].[ext]"]
+    command = [java_command(), "-jar", str(ivy()), *options]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     troubles = [line.strip() for line in (answer.stdout + answer.stderr).splitlines() if "::" not in line and "rror" in line]
     return troubles[0] if troubles else f"Ivy ended with {answer.returncode}"
 

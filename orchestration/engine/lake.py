@@ -1,4 +1,4 @@
-"""A lake opened: its conf, its folders, its session and its tables by name."""
+"""A lake opened: its conf, its folders, its session and its tables by name, also as streams."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,11 +15,15 @@ from orchestration.engine.jars import fetched
 from orchestration.engine.java import heap_of, require_java
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.errors import TidemarkError
+from orchestration.storage.checkpoints import last_batch
 from orchestration.storage.generations import Generation
 from orchestration.storage.live_views import IS_LIVE
 from orchestration.storage.marts import snapshot_for
+from orchestration.storage.retention import is_whole
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
+
+NO_LIMIT = 2**31 - 1
 
 
 class Lake(LakeStore):
@@ -59,6 +63,27 @@ class Lake(LakeStore):
     def read(self, name: str) -> DataFrame:
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
+    def stream(self, flow: str, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT, name: str | None = None) -> DataFrame:
+        """A table as a flow reads it: from a version on, in the order in which it was written. `name`: of the source in the checkpoint.
+
+        Where files of that were compacted and are gone, a new flow begins with all that the table holds, in one batch, as without a limit
+        it would anyway.
+        A limit takes files of a commit in no order of time, and the watermark then turns away rows that came in time (measured: a quarter
+        of an ordered bulk load). So it is for tables whose commits are one file each.
+        """
+        path = self.table_path(table)
+        begin = {"startingVersion": str(first_version)}
+        # Delta asks for the first version at the first batch only, and begins with what the table holds where none is given.
+        if last_batch(self.checkpoint(flow)).last_batch is None and not is_whole(path, first_version):
+            if files_per_batch != NO_LIMIT:
+                raise TidemarkError(
+                    f"{flow} cannot begin anew: {table} at {path} was compacted, and its commits are no longer there one by one.\n"
+                    "  Restore the checkpoint, or build silver and gold anew with `tidemark replay`."
+                )
+            begin = {}
+        reader = self.spark.readStream.format("delta").options(**begin, maxFilesPerTrigger=str(files_per_batch))
+        return (reader if name is None else reader.name(name)).load(str(path))
+
     def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
         """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.snapshot_for).
 
@@ -84,8 +109,7 @@ class Lake(LakeStore):
 
 @contextmanager
 def heap_is_named(lake: Lake) -> Iterator[None]:
-    """An error in here is told as one of memory if the session's log has come to say so: Spark then ends in many ways, most of which name
-    something else."""
+    """Raise an error in here as one of memory if the session's log has come to say so: Spark then mostly names something else."""
     log = lake.log
     before = log.stat().st_size if log.exists() else 0
     try:

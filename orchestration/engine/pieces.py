@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.storage.delta import ask, literal, open_table
-from orchestration.storage.tables import MAX_ARROW_ROWS, Table
+from orchestration.storage.tables import Table
 
 HASHES = 256
 """Values of the first byte of an MD5, which Spark, delta-rs and Python compute alike."""
@@ -26,10 +26,8 @@ Rows = TypeVar("Rows")
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a piece. `rows`: some 500 bytes each for a moment (measured).
-
-    `bytes`: those of rows read from a table; or of the names of devices in rows from Spark, which raises an error for a result above 1
-    GiB.
+    """Limits of a piece. `rows`: some 500 bytes each for a moment (measured). `bytes`: of rows read from a table; of rows from Spark, which
+    refuses a result above 1 GiB, those of the names of devices.
     """
 
     rows: int = 1_000_000
@@ -87,10 +85,7 @@ class Piece:
         return _where(rows, pc.and_(pc.greater_equal(rows["window_end"], first), pc.less_equal(rows["window_end"], last)))
 
     def predicate(self, entity: str | None = None, instant: str = "to_timestamp_micros") -> str:
-        """SQL that Spark and delta-rs understand alike, but for the name of the function that makes an `instant` of microseconds.
-
-        `entity`: the column, where it is another.
-        """
+        """SQL for Spark and delta-rs, whose function for an `instant` of microseconds has another name. `entity`: another column."""
         first, last = (f"{instant}({seconds * 1_000_000})" for seconds in (self.first, self.last))
         in_time = f"window_end between {first} and {last}"
         if self.is_of_all:
@@ -111,10 +106,7 @@ def in_pieces(piece: Piece, read: Callable[[Piece, Limits | None], Rows | None])
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows that a DataFrame holds: how many, and their first and last end, in seconds since 1970; in memory, once `handed_over`.
-
-    `name_bytes`: of the names of their devices, which may be of any length.
-    """
+    """Windows that a DataFrame holds; in memory, once `handed_over`. Ends in seconds since 1970. `name_bytes`: of the names of devices."""
 
     rows: DataFrame
     count: int
@@ -122,11 +114,6 @@ class Windows:
     first_end: int
     last_end: int
     in_memory: pa.Table | None = None
-
-    @property
-    def are_few(self) -> bool:
-        """Whether they are worth no job of Spark, and fit in a result of it."""
-        return self.fit(Limits(MAX_ARROW_ROWS, LIMITS.bytes))
 
     def whole(self) -> Piece:
         return Piece(self.first_end, self.last_end)

@@ -27,10 +27,7 @@ ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStor
 
 
 def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None, changes: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process. What the JVM prints goes to the file `log`; None leaves it on the error stream.
-
-    `changes`: settings that are otherwise here; options of Java are added to ours.
-    """
+    """The session of this process. What the JVM prints goes to `log`, or to the error stream. `changes`: settings instead of ours."""
     settings, ours = settings_of(engine, jars), "spark.driver.extraJavaOptions"
     settings |= {**(changes or {}), ours: f"{settings[ours]} {(changes or {}).get(ours, '')}"}
     # Workers otherwise run the python3 of the PATH, which may be another version.

@@ -22,8 +22,8 @@ from orchestration.storage.checkpoints import newest_batch, offsets, read_up_to
 from orchestration.storage.commit import commit, file_shape
 from orchestration.storage.data_files import DataFile, FileShape, move_in, write_file
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
-from orchestration.storage.reference_data import publish
 from orchestration.storage.row_pieces import merged
+from orchestration.storage.silver_inputs import publish
 from orchestration.storage.tables import Table
 from silver.readings import without_keys_of
 

@@ -28,16 +28,17 @@ from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import table_of, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
-from orchestration.storage.reference_data import publish
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import publish, silver_config
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import MAX_ARROW_ROWS, Table
+from orchestration.storage.tables import Table
 from silver.account import IDENTITY
 from silver.readings import DUPLICATE, LATE, RECORDED, accepted, replayed
 from silver.schema import KEYS
 from silver.spec import Metric
 
 NAME = "replay"
+FEW_ROWS = 100_000
+"""Up to so many events it is not worth to compile the plan."""
 NO_GOLD_BATCH = -1
 DAY_SECONDS = 86_400
 READINGS = "silver.readings"
@@ -88,8 +89,7 @@ def silver(lake: Lake, recorded: PinnedGeneration, first: int) -> Iterator[int]:
     after, up_to = first - 1, recorded.snapshot.bronze_batch
     while after < up_to:
         batches = range_after(lake, after, up_to)
-        # It is not worth compiling the plan for a few rows.
-        here = lake.interpreted() if row_count(lake, batches) <= MAX_ARROW_ROWS else lake
+        here = lake.interpreted() if row_count(lake, batches) <= FEW_ROWS else lake
         as_recorded = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
         yield _append_range(here, as_recorded, batches)
         after = batches.up_to

@@ -1,7 +1,4 @@
-"""Checkpoints: what binds a flow's progress to its tables and to the conf that it began with, and when these do not fit together.
-
-A checkpoint goes on under the plan that it began with, or not at all.
-"""
+"""Bindings of checkpoints: a flow goes on with the tables and under the plan of the conf that its checkpoint began with, or not at all."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,10 +40,7 @@ THE_BEGINNING = Start()
 
 
 def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
-    """Bind a new checkpoint to its tables, or refuse.
-
-    A flow that starts anew on tables that hold rows would append all of them a second time.
-    """
+    """Bind a new checkpoint to its tables. Refuse one on tables that hold rows: the flow would append all of them a second time."""
     if binding := _binding(lake, flow):
         _refuse_foreign(lake, flow, binding, written)
         if changed := changed_plan(lake, flow):

@@ -19,13 +19,9 @@ class DamagedCheckpointError(TidemarkError, ValueError):
 
 @dataclass(frozen=True)
 class Offsets:
-    """`read`: by the name of the source; one that has nothing to read yet is not in it. Rows behind `watermark_ms` are late.
-
-    `begun_ms`: when the batch began, since 1970; the same when it is repeated.
-    """
+    """`read`: by the name of the source; one that has nothing to read yet is not in it. Rows behind `watermark_ms` are late."""
 
     watermark_ms: int
-    begun_ms: int
     read: Mapping[str, Mapping[str, Any]]
 
 
@@ -46,8 +42,7 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
     with _whole(checkpoint / "offsets" / str(batch)) as text:
         version, whole, *lines = text.splitlines()
         named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
-        of_batch, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
-        return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
+        return Offsets(int(json.loads(whole)["batchWatermarkMs"]), {name: json.loads(at) for name, at in named if at != NOTHING_YET})
 
 
 @contextmanager

@@ -103,11 +103,9 @@ def commit(  # noqa: PLR0917
 
 
 def fence(paths: Iterable[Location]) -> None:
-    """Commit nothing to each table after a holder of the lease that ended without a word: from then on it can commit no more.
-
-    Not after others: an empty commit of bronze is a batch for silver.
-    """
+    """Commit nothing to each table, after a holder of the lease that ended without a word: from then on it can commit no more."""
     for path in paths:
+        # Not after others: an empty commit of bronze is a batch for silver.
         if (lease := lease_above(path)) and lease.is_taken_over and is_table(path):
             commit(path, [])
 
@@ -115,10 +113,7 @@ def fence(paths: Iterable[Location]) -> None:
 def append_pieces(
     path: Location, pieces: Iterator[pa.Table], app_id: str, version: int, info: Callable[[], Mapping[str, str]] | None = None
 ) -> int:
-    """Append rows of one partition as one file, once. Returns how many; none of a repeat, see commit.
-
-    A piece becomes a row group. `info`: what the commit says in its `commitInfo`, asked for when all rows are written.
-    """
+    """Append rows of one partition as one file, a piece a row group, once; returns how many. `info`: asked for when all are written."""
     table = open_table(path)
     if written_in(table, app_id) >= version:
         return 0
@@ -154,10 +149,7 @@ def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
 
 
 def compact(path: Location, target_bytes: int, partition: str | None = None, order: str | None = None) -> None:
-    """Put small files together, of one partition or of a table without; rows and answers stay. Held are a few row groups.
-
-    `order`: columns by which the rows of each large file are sorted, so that who asks for some reads few row groups.
-    """
+    """Put small files together, of one partition or of a table without. `order`: columns by which each large file is sorted."""
     shape = file_shape(path)
     of_partition = {shape.partition: partition} if shape.partition else {}
     small = [file for file in _files(path) if file.size < target_bytes and file.partition == of_partition]

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class FileShape:
-    """Requirements of a table on its files. `statistics`: columns of which a commit tells the ends. `partition`: the column that is a
-    folder."""
+    """Form of a table's files. `statistics`: columns of which a commit tells the ends. `partition`: the column that is a folder."""
 
     folder: Path
     columns: pa.Schema
@@ -80,8 +79,7 @@ def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table]) -> None:
 
 
 def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
-    """Sum up a file in the form of Delta's protocol (PROTOCOL.md, "Per-file Statistics"). No ends of a column of nulls, nor of one with
-    very long texts."""
+    """Sum up a file as Delta's PROTOCOL.md has it ("Per-file Statistics"). A column of nulls, or with very long texts, has no ends."""
     footer = pq.read_metadata(file)
     position = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
     groups = [footer.row_group(n) for n in range(footer.num_row_groups)]

@@ -101,10 +101,7 @@ def python_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def table_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> pa.Table:
-    """The same as Arrow has it, of a table that is there.
-
-    `filters`: conditions (column, operator, value), all of which must hold; behind `in` stands a list of values.
-    """
+    """The same as Arrow has it, of a table that is there. `filters`: (column, operator, value), of which all must hold."""
     rows = _scanned(path, columns, filters)
     declared = pa.schema(open_table(path).schema().to_arrow())
     return rows.cast(pa.schema([declared.field(name) for name in rows.column_names]))
@@ -165,18 +162,17 @@ def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] |
 
 
 def forget_checksum(path: Location) -> None:
-    """Remove the checksum before a commit to a table that Spark reads too. Only for speed: without this, as after a kill, it reads the log.
+    """Remove Hadoop's checksum of the file that names the newest checkpoint, before delta-rs writes that file anew.
 
-    Hadoop keeps a checksum of the file that names the newest checkpoint, where Spark wrote it. delta-rs writes that file anew, and then
-    Spark finds it damaged, three times with a second between, and reads the whole log: 3 s for each table and start (measured).
+    Only for speed: Spark would find the file damaged and read the whole log, 3 s for each table and start (measured).
     """
     (path.local / LOG / "._last_checkpoint.crc").unlink(missing_ok=True)
 
 
 def sum_up(path: Location, table: OpenTable) -> None:
-    """The version checksum of Delta's protocol (PROTOCOL.md, "Version Checksum File"), which Spark writes and delta-rs does not.
+    """Write the checksum of a version (Delta's PROTOCOL.md, "Version Checksum File"), as Spark does and delta-rs does not.
 
-    It holds the columns: without it, Spark takes them from the log by a job (measured: 0.2 s for each version, 0.02 s with it).
+    Without it, Spark takes the columns from the log by a job (measured: 0.2 s for each version, 0.02 s with it).
     """
     file, metadata, protocol = log_of(path, table.version()).local.with_suffix(".crc"), table.metadata(), table.protocol()
     if file.exists() or protocol.min_writer_version >= NAMED_FEATURES:
@@ -231,10 +227,7 @@ def actions(entry: Path, *kinds: str) -> Iterator[dict[str, Any]]:
 
 
 def max_in_log(path: Location, column: str, version: int | None = None) -> Any:
-    """The greatest value of a column with statistics, from the log alone; None for an empty table, and where there is none.
-
-    An instant before FIRST_INSTANT is told as that.
-    """
+    """The greatest value of a column with statistics, by the log alone, FIRST_INSTANT for an earlier instant; None where there is none."""
     log = in_log(open_table(path, version), f"max.{column}") if is_table(path) else None
     if not log or not log.num_columns:
         return None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from orchestration.storage.delta import OpenTable, literal
@@ -21,10 +21,17 @@ TYPES = {
 
 
 def select_from_table(table: OpenTable, files: Iterable[str]) -> str:
-    """A SELECT of the columns of a table, as it declares them, from these of its files."""
-    fields = json.loads(table.schema().to_json())["fields"]
-    types = {field["name"]: duckdb_type(field["type"]) for field in fields}
-    return select_from_files(files, types, table.metadata().partition_columns)
+    """A SELECT of the columns of a table, as it declares them, from these of its files; null where a file is older than the column."""
+    types = {field["name"]: duckdb_type(field["type"]) for field in json.loads(table.schema().to_json())["fields"]}
+    listed = ", ".join(map(literal, files))
+    nulls = ", ".join(f"cast(null as {kind}) as {quoted(column)}" for column, kind in types.items())
+    # DuckDB's hive_partitioning would take every folder above the lake for a partition (`source=plant/lake`), and its value for that of
+    # the column in the file; and it guesses types.
+    parts = "".join(f", cast({_part(name)} as {types[name]}) as {quoted(name)}" for name in table.metadata().partition_columns)
+    # Parquet statistics leave NaN out. By default DuckDB trusts them, and a filter on NaN would find nothing.
+    how = "union_by_name = true, hive_partitioning = false, can_have_nan = true, filename = 'of_file'"
+    rows = f" union all by name select * exclude (of_file){parts} from read_parquet([{listed}], {how})" if listed else ""
+    return f"select {nulls} where false{rows}"
 
 
 def duckdb_type(kind: Any) -> str:
@@ -39,22 +46,6 @@ def duckdb_type(kind: Any) -> str:
         case _:
             members = (f"{quoted(member['name'])} {duckdb_type(member['type'])}" for member in kind["fields"])
             return f"struct({', '.join(members)})"
-
-
-def select_from_files(files: Iterable[str], types: Mapping[str, str], partitions: Sequence[str]) -> str:
-    """A SELECT of these columns; null where a file lacks one, as files that are older than the column do.
-
-    `types`: DuckDB's, by column; what they leave out comes as the files have it. `partitions`: columns in the paths of files.
-    """
-    listed = ", ".join(map(literal, files))
-    nulls = ", ".join(f"cast(null as {kind}) as {quoted(column)}" for column, kind in types.items())
-    # DuckDB's hive_partitioning would take every folder above the lake for a partition (`source=plant/lake`), and its value for that of
-    # the column in the file; and it guesses types.
-    parts = "".join(f", cast({_part(column)} as {types[column]}) as {quoted(column)}" for column in partitions)
-    # Parquet statistics leave NaN out. By default DuckDB trusts them, and a filter on NaN would find nothing.
-    how = "union_by_name = true, hive_partitioning = false, can_have_nan = true, filename = 'of_file'"
-    rows = f" union all by name select * exclude (of_file){parts} from read_parquet([{listed}], {how})" if listed else ""
-    return f"select {nulls} where false{rows}"
 
 
 def quoted(name: str) -> str:

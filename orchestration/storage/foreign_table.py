@@ -25,9 +25,7 @@ READABLE = {DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolChe
 
 @dataclass(frozen=True)
 class Added:
-    """A file of rows, `path` below the table. `partition`: values of columns that are not in the file. `has_changes`: it is of a change
-    data feed, and has a column `_change_type`.
-    """
+    """A file of rows. `partition`: columns that are not in the file. `has_changes`: of a change data feed, with a column `_change_type`."""
 
     version: int
     path: str

@@ -113,10 +113,7 @@ class Lease:
 def sole_writer(
     lake: Location, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr), doing: str | None = None
 ) -> Iterator[Lease]:
-    """Hold the lake, or another folder; HeldError if another process does. `tell` hears of a lease that is taken over, and of waiting.
-
-    `doing`: what the other process does then, as a clause.
-    """
+    """Hold a lake or another folder; HeldError if another process is `doing` so. `tell` hears of take-overs and of waiting."""
     lake.local.mkdir(parents=True, exist_ok=True)
     with (lake / LEASE).local.open("a+") as file:
         if not _within(A_LOOK_SECONDS, lambda: _locked(file, fcntl.flock)):

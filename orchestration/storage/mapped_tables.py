@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from orchestration.errors import TidemarkError
 from orchestration.storage.state_file import sync
 from silver.enrich import ReferenceData
 
@@ -24,11 +25,13 @@ def write_mapped(file: Path, rows: pa.Table) -> None:
 
 
 def mapped_reference_data(devices: Path, references: Path) -> ReferenceData:
-    """The copies as they are now; there need be none of references."""
-    if not devices.exists():
-        raise FileNotFoundError(f"{devices}: the copy of the device registry for workers is not there")
+    """Map the copies as they are now; there need be none of references. TidemarkError where one cannot be read."""
     return ReferenceData(_mapped(devices), _mapped(references) if references.exists() else None)
 
 
 def _mapped(file: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    except (OSError, pa.ArrowInvalid):
+        # In one line, as Spark hands on only that of a worker's error.
+        raise TidemarkError(f"{file} is gone or is not as it was written: run again, every run makes it anew.") from None

@@ -30,10 +30,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Gap:
-    """Grain: messages of one partition that were gone before anybody read them. `last_offset` None: nobody knows how far the gap went.
-
-    `bronze_batch`: the one that goes on behind it.
-    """
+    """Grain: messages of a partition that were gone before they were read; `bronze_batch` goes on behind. `last_offset` None: unknown."""
 
     source: str
     topic: str

@@ -21,8 +21,7 @@ _WRITING = Lock()
 
 
 def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
-    """Return the format of every source that the lake knows: as conf declares it, or as it was declared last; with the schemas from its
-    registry."""
+    """Return the format of every source that the lake knows, as it was declared last, with the schemas from its registry."""
     former_formats = remembered(conf.lake / FILE)
     return former_formats | {name: _with_schemas(source.payload_format, former_formats.get(name)) for name, source in conf.sources.items()}
 

@@ -46,8 +46,7 @@ class FlowPosition:
 class FlowStep:
     """The step of a flow or an alert from `after` to `up_to`; None: no step is begun.
 
-    `carried`: the digest of what the step before left; empty for nothing. `began`: from where on it is what `plan` says, in microseconds
-    since 1970.
+    `carried`: the digest of what the step before left; empty for nothing. `began`: since when `plan` holds, in microseconds since 1970.
     """
 
     number: int = 0

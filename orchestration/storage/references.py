@@ -43,10 +43,7 @@ class ReferenceTables:
         return self._record(now)
 
     def look_again(self) -> list[str]:
-        """Read those that have changed, and rested since the look before; what they say counts from shortly on.
-
-        Of one that cannot be read, the last rows go on counting; returns why, once.
-        """
+        """Read those that have changed and rested since, to count from shortly on; return, once, why one cannot be read: its rows stay."""
         before, self._seen, problems = self._seen, self._fingerprints(), []
         changed = {name: now for name, now in self._seen.items() if now != self._read[name] and now == before.get(name)}
         self._read |= changed

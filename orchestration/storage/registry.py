@@ -37,7 +37,7 @@ Version = dict[str, Any]
 
 
 def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
-    """Append what changed in conf since it was last synced, as of `now`; the number of versions. Repeated, it appends nothing.
+    """Append what changed in conf since it was last synced, as of `now`; returns the number of versions.
 
     A device that left conf becomes unknown, unless a file has declared it since.
     """
@@ -86,10 +86,7 @@ def versions(lake: Location, device_id: str | None = None) -> list[Version]:
 def append_changes(
     lake: Location, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None
 ) -> int:
-    """Append the changes to the history as of `at`, or as of ever if they are the first; one process at a time, as they depend on it.
-
-    `since`: as of when devices without a history, where it is not `at`.
-    """
+    """Append the changes to the history as of `at`, or as of ever if they are the first. `since`: as of when devices without a history."""
     # Two that append at once would each miss what the other appends, and register a device twice for the same instant.
     with holding(path_of(lake, TABLE).local.with_name(".devices.lock")):
         create(path_of(lake, TABLE), DEVICES)

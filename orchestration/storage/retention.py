@@ -1,4 +1,4 @@
-"""Finds what is still needed of a table, by its log and the checkpoints that read it: without Spark, without reading a row.
+"""Find what is still needed of a table, by its log and the checkpoints that read it: without Spark, without reading a row.
 
 A file is needed by the newest version; by every version that a retained snapshot pins; and by a stream that has yet to read the commit
 that brought it. Tables only ever grow, and compaction puts the rows of some files into another: so a file is in all versions from the one
@@ -100,10 +100,7 @@ def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
 
 
 def _positions(checkpoint: Location, table_id: str) -> list[Position]:
-    """Read the positions of a checkpoint; of a damaged one the first, so that all is kept.
-
-    It is one of an earlier generation, or no run would have begun.
-    """
+    """Read the positions of a checkpoint; of a damaged one, which is of an earlier generation, the first, so that all is kept."""
     try:
         return [*_known_positions(checkpoint, table_id)]
     except (ValueError, LookupError, TypeError):

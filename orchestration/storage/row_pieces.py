@@ -51,10 +51,7 @@ def _short(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Re
 
 
 def _length(batch: pa.RecordBatch) -> int:
-    """Return the bytes of a batch once it is copied.
-
-    Views of strings may share what they show, or show little of it; each begins with its length.
-    """
+    """Bytes of a batch once it is copied: views of strings share what they show, or show little of it; each begins with its length."""
     views, others = [], 0
     for column in batch.columns:
         if column.type in {pa.string_view(), pa.binary_view()} and len(column):

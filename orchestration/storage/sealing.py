@@ -114,8 +114,7 @@ def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _is_of_state(file: Path, version: int) -> bool:
-    """Whether a file is of that version of the state, or of an earlier one. Spark writes snapshots of state when the batch has long
-    ended."""
+    """Whether a file is of the state at that version or before; Spark writes snapshots when the batch has long ended."""
     return file.suffix in {".delta", ".changelog", ".snapshot", ".zip"} and number(file) <= version
 
 

@@ -32,10 +32,7 @@ def all_snapshots(lake: Location) -> list[Snapshot]:
 
 
 def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
-    """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet.
-
-    ConfError for one that is not there.
-    """
+    """The snapshot of that id, or the newest at that instant (ConfError where it is not there), or the newest; None for none yet."""
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.
     snapshot = None if wanted is None else _numbered(lake, wanted)

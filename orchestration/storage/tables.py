@@ -18,9 +18,6 @@ from orchestration.storage.delta import open_table, written_by
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
-MAX_ARROW_ROWS = 100_000
-"""Up to so many rows it is not worth to compile a job of Spark."""
-
 
 @dataclass(frozen=True)
 class Table:
@@ -61,10 +58,7 @@ class LakeStore:
         return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
     def stored(self, name: str) -> str:
-        """The name of the table that holds one: gold.<group>_<kind> is a part of the table that the stream of the group writes.
-
-        And gold.<flow> a part of that of its kind.
-        """
+        """The table that holds one: gold.<group>_<kind> is a part of the table of the group's stream, gold.<flow> of that of its kind."""
         if name.removeprefix("gold.") in self.conf.flows:
             return f"gold.{self.conf.flows[name.removeprefix('gold.')].table}"
         group = self.conf.group_of(name)

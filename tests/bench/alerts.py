@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from confluent_kafka import Consumer, Producer
 
 from orchestration.utc import from_micros
-from tests.bench.collect import cpu_seconds
-from tests.broker import Broker, broker
+from tests.bench.processes import cpu_seconds
+from tests.broker import Broker
 from tests.collectors import collecting, write_conf
 from tests.waiting import until
 from tests.watching import Watcher, receiver
@@ -134,7 +135,8 @@ def measure(way: str, folder: Path, options: argparse.Namespace) -> Delays:
     """From a fresh lake; returns when all is told, or nothing more comes for a while."""
     result, begin_load = Delays(way, options.conditions), os.getloadavg()[0]
     with ExitStack() as stack:
-        running = stack.enter_context(broker(_made(folder / "broker"))) if way != "collector" else None
+        (folder / "broker").mkdir(parents=True)
+        running = None if way == "collector" else stack.enter_context(Broker(folder / "broker").running())
         told = stack.enter_context(receiver())
         come, channel = told.messages, f'{{webhook: {{url: "{told.url}"}}}}'
         transport = "tcp: {port: 0}"
@@ -153,9 +155,10 @@ def measure(way: str, folder: Path, options: argparse.Namespace) -> Delays:
         send(deliver, options.rate, 0, WARM * EVERY)  # what is cold is no measure
         time.sleep(2)
         assert watcher.process is not None
-        before, spent, since = len(come), cpu_seconds(watcher.process.pid), time.monotonic()
+        process = psutil.Process(watcher.process.pid)
+        before, spent, since = len(come), cpu_seconds(process), time.monotonic()
         result.rate = send(deliver, options.rate, WARM * EVERY, options.conditions * EVERY)
-        result.cpu = (cpu_seconds(watcher.process.pid) - spent) / (time.monotonic() - since)
+        result.cpu = (cpu_seconds(process) - spent) / (time.monotonic() - since)
         _wait(come, before + result.expected)
         result.add(come[before:])
         sys.stderr.write(watcher.log)
@@ -181,11 +184,6 @@ def silence(folder: Path, seconds: int) -> list[tuple[str, float]]:
             until(lambda: bool(told.messages), lambda: watcher.log)  # noqa: B023
             found.append((way, told.messages[0][0] - sent))
     return found
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
 
 
 def _receive(servers: str, come: list[tuple[float, dict[str, Any]]]) -> None:
@@ -231,7 +229,6 @@ def draw(results: list[Delays], file: Path) -> None:
 
 
 def main() -> None:
-    """Measure each way, print a table, draw a picture."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ways", nargs="*", choices=[[], *GOALS, "silence"])
     parser.add_argument("--rate", type=int, default=5000)

@@ -30,7 +30,6 @@ QUERIES = (
 
 
 def main() -> int:
-    """Measure and tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--conf", type=Path, default=REPOSITORY / "conf", help="of a lake that holds something")
     parser.add_argument("--rounds", type=int, default=20)
@@ -83,13 +82,8 @@ def _asked(engine: ServerEngine, query: str) -> float:
 
 def _spread(seconds: Sequence[float]) -> dict[str, Any]:
     parts = statistics.quantiles(seconds, n=20, method="inclusive") if len(seconds) > 1 else [0.0] * 19
-    return {
-        "p50": round(parts[9], 3),
-        "p95": round(parts[18], 3),
-        "min": round(min(seconds), 3),
-        "max": round(max(seconds), 3),
-        "n": len(seconds),
-    }
+    rounded = {"p50": parts[9], "p95": parts[18], "min": min(seconds), "max": max(seconds)}
+    return {name: round(value, 3) for name, value in rounded.items()} | {"n": len(seconds)}
 
 
 if __name__ == "__main__":

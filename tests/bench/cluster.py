@@ -1,6 +1,5 @@
 """What tasks of two executors do of a run, and what comes to the driver: `make bench NAME=cluster`."""
 
-import argparse
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ MB = 1_000_000
 
 def main() -> int:
     """Measure, tell. Steps overlap, and `of tasks` adds up what both executors do at the same time."""
-    options = _options()
+    options = parser_for(__doc__, "bench-cluster", events=300_000).parse_args()
     folder = options.work / f"{options.events}-cluster"
     for name in ("lake", "event-logs", "spark"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -36,12 +35,6 @@ def main() -> int:
     Console().print(table, f"{landed / MB:.1f} MB had landed; {run.seconds:.1f} s in all", sep="\n")
     write_report(options, {**vars(run), "landed": landed, "steps": steps})
     return 0
-
-
-def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-cluster")
-    parser.add_argument("--events", type=int, default=300_000)
-    return parser.parse_args()
 
 
 def _steps(folder: Path, done: list[Task]) -> dict[str, dict[str, Any]]:

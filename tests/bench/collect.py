@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import psutil
 import uvloop
 
 from orchestration.connectors.sources.spool import Spool
 from tests.bench import mqtt
+from tests.bench.processes import cpu_seconds
 from tests.collectors import collecting, write_conf
 from tests.mosquitto import mosquitto
 
@@ -56,7 +58,6 @@ class Sender(asyncio.Protocol):
         self.over = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
         self.transport = cast(asyncio.Transport, transport)
         if self.way == "mqtt":
             self.transport.write(mqtt.connect(b"sender-%d" % os.getpid()))
@@ -111,28 +112,11 @@ async def send(way: str, port: int, rate: float, seconds: float) -> None:
 
 def measure(way: str, port: int, rate: float, seconds: float) -> tuple[float, list[float]]:
     """Events a second that all senders together got acknowledged, and how long each group of them waited."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.bench.collect",
-        "--send",
-        way,
-        "--port",
-        str(port),
-        "--rate",
-        str(rate),
-        "--seconds",
-        str(seconds),
-    ]
+    settings = {"send": way, "port": port, "rate": rate, "seconds": seconds}
+    command = [sys.executable, "-m", "tests.bench.collect", *(f"--{name}={value}" for name, value in settings.items())]
     senders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(SENDERS)]
-    found = [json.loads(sender.communicate()[0]) for sender in senders]
-    return sum(one["events"] / one["seconds"] for one in found), [delay for one in found for delay in one["delays"]]
-
-
-def cpu_seconds(pid: int) -> float:
-    """That a process has spent until now."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    answers = [json.loads(sender.communicate()[0]) for sender in senders]
+    return sum(one["events"] / one["seconds"] for one in answers), [delay for one in answers for delay in one["delays"]]
 
 
 def bench(way: str, seconds: float) -> tuple[float, float, float, list[float]]:
@@ -140,7 +124,7 @@ def bench(way: str, seconds: float) -> tuple[float, float, float, list[float]]:
     with tempfile.TemporaryDirectory() as folder, collecting(write_conf(Path(folder), bench=f"{way}: {{port: 0, {SPOOL}}}")) as collector:
         port = collector.ports["bench"]
         most, _ = measure(way, port, 0, seconds)
-        spent = cpu_seconds(collector.process.pid) / (most * seconds) * 1e6
+        spent = cpu_seconds(psutil.Process(collector.process.pid)) / (most * seconds) * 1e6
         return most, spent, *measure(way, port, GOALS[way] / 2, seconds)
 
 
@@ -153,10 +137,10 @@ def bench_mqtt(seconds: float) -> tuple[float, float, float, list[float]]:
             conf = write_conf(folder, bench=f"mqtt: {{broker: '127.0.0.1:{port}', topics: ['plant/#'], {SPOOL}}}")
             with collecting(conf) as collector:
                 collector.says("messages come")
-                before = cpu_seconds(collector.process.pid)
+                before = cpu_seconds(psutil.Process(collector.process.pid))
                 measure("mqtt", broker.port, rate, seconds)
                 events, most = taken(folder)
-                found += [most, (cpu_seconds(collector.process.pid) - before) / events * 1e6]
+                found += [most, (cpu_seconds(psutil.Process(collector.process.pid)) - before) / events * 1e6]
         return found[0], found[1], found[2], tap.delays
 
 
@@ -172,7 +156,6 @@ def taken(folder: Path) -> tuple[int, float]:
 
 
 def main() -> None:
-    """Measure each way and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ways", nargs="*")
     parser.add_argument("--seconds", type=float, default=10)

@@ -71,7 +71,6 @@ def write_conf(
 
 
 def registry(devices: int, names: Sequence[str] = GROUPS) -> dict[str, str]:
-    """Each device's group."""
     return {f"sim-{n:04d}": names[n % len(names)] for n in range(1, devices + 1)}
 
 

@@ -5,7 +5,9 @@ flow, and without, in turn: `make bench NAME=flows`.
 import argparse
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from orchestration.engine.jars import fetched
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE, spark_session
 from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import Run
-from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
+from tests.bench.script import all_layers, by_turns, narrow_table, parser_for, progress, script, write_report
 from tests.declared_flow import flow_of
 
 DEVICES, GAP, WITHIN, LATENESS, SLICES = 200, 30, 5, 600, 8
@@ -61,19 +63,16 @@ WHOLE_RUNS: dict[str, dict[str, Any]] = {
 
 
 def main() -> int:
-    """Measure in turn, tell."""
-    options = parser_for(__doc__, "bench-flows")
-    options.add_argument("--events", type=int, default=1_000_000)
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--only-runs", action="store_true", help="leave Spark's operators out")
-    chosen = options.parse_args()
+    parser = parser_for(__doc__, "bench-flows", events=1_000_000, rounds=3)
+    parser.add_argument("--only-runs", action="store_true", help="leave Spark's operators out")
+    chosen = parser.parse_args()
     seconds = {} if chosen.only_runs else _beside_spark(chosen)
     table = narrow_table("what", "seconds, median", "events a second")
-    runs = _whole_runs(chosen)
-    for name, taken in {**seconds, **{name: [run.seconds for run in of] for name, of in runs.items()}}.items():
+    runs = by_turns({name: partial(_whole_run, chosen, more) for name, more in WHOLE_RUNS.items()}, chosen.rounds)
+    for name, taken in {**seconds, **{name: [run.seconds for run in of_name] for name, of_name in runs.items()}}.items():
         table.add_row(name, f"{np.median(taken):.2f}", f"{chosen.events / np.median(taken):,.0f}")
     Console().print(table)
-    write_report(chosen, {"events": chosen.events, "seconds": seconds, "runs": {name: [*map(vars, of)] for name, of in runs.items()}})
+    write_report(chosen, {"events": chosen.events, "seconds": seconds, "runs": {name: [*map(vars, done)] for name, done in runs.items()}})
     return 0
 
 
@@ -83,33 +82,27 @@ def _beside_spark(chosen: argparse.Namespace) -> dict[str, list[float]]:
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, part in enumerate(_slices(rows)):
         pq.write_table(part, folder / "in" / f"{number}.parquet")
-    seconds: dict[str, list[float]] = {}
-    for _ in range(chosen.rounds):
-        for name, of in KINDS.items():
-            seconds.setdefault(f"{name}: slices", []).append(_timed(lambda of=of: _by_slices(of, rows)))  # type: ignore[misc]
-            query = QUERIES[name]
-            place = str(folder / f"checkpoint-{time.time_ns()}")
-            of_spark = _timed(lambda query=query, place=place: _by_spark(spark, query, str(folder / "in"), place))  # type: ignore[misc]
-            seconds.setdefault(f"{name}: Spark", []).append(of_spark)
+    jobs: dict[str, Callable[[], float]] = {}
+    for name, kind in KINDS.items():
+        jobs[f"{name}: slices"] = partial(_timed, partial(_by_slices, kind, rows))
+        jobs[f"{name}: Spark"] = partial(_timed, partial(_by_spark, spark, QUERIES[name], folder))
+    seconds = by_turns(jobs, chosen.rounds)
     spark.stop()
     return seconds
 
 
-def _whole_runs(chosen: argparse.Namespace) -> dict[str, list[Run]]:
-    """All layers of a fresh lake, with alerts and a flow and without, in turn."""
+def _whole_run(chosen: argparse.Namespace, more: Mapping[str, Any]) -> Run:
+    """All layers of a fresh lake. `more`: files of its conf."""
     folder = chosen.work / f"flows-{chosen.events}"
     folder.mkdir(parents=True, exist_ok=True)
-    runs: dict[str, list[Run]] = {name: [] for name in WHOLE_RUNS}
-    for number in range(chosen.rounds):
-        for name, more in WHOLE_RUNS.items():
-            conf = write_conf(folder, chosen.driver_memory, chosen.cores)
-            write_events(folder, conf, chosen.events, 1)
-            for key, declared in more.items():
-                (conf / f"{key}.yml").write_text(yaml.safe_dump({key: declared}))
-            shutil.rmtree(folder / "lake", ignore_errors=True)
-            runs[name].append(all_layers(conf, folder / "run.log"))
-            progress.log(f"round {number + 1} of {chosen.rounds}: {name}: {runs[name][-1].seconds:.1f} s")
-    return runs
+    conf = write_conf(folder, chosen.driver_memory, chosen.cores)
+    write_events(folder, conf, chosen.events, 1)
+    for key, declared in more.items():
+        (conf / f"{key}.yml").write_text(yaml.safe_dump({key: declared}))
+    shutil.rmtree(folder / "lake", ignore_errors=True)
+    run = all_layers(conf, folder / "run.log")
+    progress.log(f"{', '.join(more) or 'all layers'}: {run.seconds:.1f} s")
+    return run
 
 
 def _readings(count: int) -> pa.Table:
@@ -135,8 +128,8 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
     yield from (rows.slice(at, size) for at in range(0, len(rows), size))
 
 
-def _by_slices(of: Kind, rows: pa.Table) -> None:
-    flow = flow_of("flow", of)
+def _by_slices(kind: Kind, rows: pa.Table) -> None:
+    flow = flow_of("flow", kind)
     carried, after = nothing_carried(flow), THE_BEGINNING
     for part in _slices(rows):
         taken = part.filter(pa.compute.is_in(part["metric"], pa.array(flow.metrics)))
@@ -148,9 +141,10 @@ def _by_slices(of: Kind, rows: pa.Table) -> None:
         carried, after = stepped.carried, until
 
 
-def _by_spark(spark: SparkSession, query: Callable[[DataFrame], DataFrame], folder: str, checkpoint: str) -> None:
-    schema = spark.read.parquet(folder).schema
-    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", "1").parquet(folder).withWatermark("event_time", "0 seconds")
+def _by_spark(spark: SparkSession, query: Callable[[DataFrame], DataFrame], folder: Path) -> None:
+    files, checkpoint = str(folder / "in"), str(folder / f"checkpoint-{time.time_ns()}")
+    schema = spark.read.parquet(files).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", "1").parquet(files).withWatermark("event_time", "0 seconds")
     writer = query(stream).writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True)
     writer.start().awaitTermination()
 

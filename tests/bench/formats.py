@@ -4,6 +4,7 @@ import argparse
 import json
 import shutil
 import statistics
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,20 +15,15 @@ from rich.console import Console
 
 from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import Run
-from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
+from tests.bench.script import all_layers, by_turns, narrow_table, parser_for, script, write_report
 
 FORMATS = ("json", "csv")
 
 
 def main() -> int:
-    """Measure in turn, tell."""
-    options = _options()
+    options = parser_for(__doc__, "bench-formats", events=300_000, files=60, rounds=3).parse_args()
     events = _events(options)
-    runs: dict[str, list[tuple[Run, float]]] = {name: [] for name in FORMATS}
-    for number in range(options.rounds):
-        progress.log(f"round {number + 1} of {options.rounds}")
-        for name, of_format in runs.items():
-            of_format.append(_run(options, events, name))
+    runs = by_turns({name: partial(_run, options, events, name) for name in FORMATS}, options.rounds)
     table = narrow_table("format", "silver, seconds", "all layers", "CPU seconds")
     for name, of_format in runs.items():
         silver = statistics.median(seconds for _, seconds in of_format)
@@ -37,14 +33,6 @@ def main() -> int:
     Console().print(table)
     write_report(options, {name: [{**vars(run), "silver": silver} for run, silver in of_format] for name, of_format in runs.items()})
     return 0
-
-
-def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-formats")
-    parser.add_argument("--events", type=int, default=300_000)
-    parser.add_argument("--files", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=3)
-    return parser.parse_args()
 
 
 def _events(options: argparse.Namespace) -> pa.Table:

@@ -3,24 +3,22 @@
 import argparse
 import shutil
 import statistics
+from functools import partial
 
 from rich.console import Console
 
 from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import Run
-from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
+from tests.bench.script import all_layers, by_turns, narrow_table, parser_for, script, write_report
 
 DEVICES, INTERVAL_SECONDS = 20_000, 30
 
 
 def main() -> int:
-    """Measure in turn, tell."""
-    options = _options()
-    runs: dict[int, list[Run]] = {count: [] for count in options.groups}
-    for number in range(options.rounds):
-        progress.log(f"round {number + 1} of {options.rounds}")
-        for count, of_count in runs.items():
-            of_count.append(_run(options, count))
+    parser = parser_for(__doc__, "bench-groups", events=2_000_000, rounds=1)
+    parser.add_argument("--groups", type=int, nargs="+", default=[3, 300, 10_000])
+    options = parser.parse_args()
+    runs = by_turns({count: partial(_run, options, count) for count in options.groups}, options.rounds)
     table = narrow_table("groups", "seconds", "times the speed", "CPU seconds")
     medians = {count: statistics.median(run.seconds for run in of_count) for count, of_count in runs.items()}
     for count, seconds in medians.items():
@@ -29,14 +27,6 @@ def main() -> int:
     Console().print(table)
     write_report(options, {"events": options.events, "runs": {count: [vars(run) for run in of_count] for count, of_count in runs.items()}})
     return 0
-
-
-def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-groups")
-    parser.add_argument("--groups", type=int, nargs="+", default=[3, 300, 10_000])
-    parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=1)
-    return parser.parse_args()
 
 
 def _run(options: argparse.Namespace, count: int) -> Run:

@@ -27,7 +27,6 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def main() -> int:
-    """Fill, measure, tell."""
     options = _options()
     folder = options.work / "growth"
     shutil.rmtree(folder, ignore_errors=True)

@@ -36,7 +36,6 @@ SETTINGS = {
 
 
 def main(*, landing: str, lake: str, jars: list[str], memory: str, cores: int, devices: int) -> None:
-    """Layer by layer, until nothing waits."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", ",".join(jars)).config("spark.driver.memory", memory)
     builder = builder.config("spark.sql.shuffle.partitions", cores)

@@ -20,7 +20,7 @@ from tests.bench.feed import Deliver
 from tests.bench.live import is_clean, live_options, measured
 from tests.bench.processes import FailedError
 from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
-from tests.broker import Broker, broker
+from tests.broker import Broker
 from tests.waiting import PATIENCE_SECONDS
 
 PARTITIONS, AT_ONCE = 4, 10_000
@@ -34,7 +34,7 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "broker").mkdir(parents=True)
     report: dict[str, Any] = {"events": options.events, "partitions": PARTITIONS}
-    with broker(folder / "broker") as running:
+    with Broker(folder / "broker").running() as running:
         if options.events:
             report |= _backlog(folder, running, options)
         if options.minutes:
@@ -44,9 +44,8 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-kafka")
+    parser = parser_for(__doc__, "bench-kafka", rounds=1)
     parser.add_argument("--events", type=int, default=2_000_000, help="of the backlog; 0: none")
-    parser.add_argument("--rounds", type=int, default=1)
     live_options(parser, minutes=3)
     return parser.parse_args()
 

@@ -8,7 +8,6 @@ import argparse
 import math
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
@@ -20,14 +19,16 @@ from rich.console import Console
 from tests.bench.factory import write_conf
 from tests.bench.feed import Arrival, Deliver, arrivals, fed_run, spread
 from tests.bench.processes import used
-from tests.bench.script import REPOSITORY, narrow_table, of, parser_for, progress, script, write_report
+from tests.bench.script import narrow_table, of, parser_for, progress, says_yes, script, write_report
 
 MINUTE = 60
 
 
 def main() -> int:
     """Run, feed, measure, tell; 0 when the ledger and verify are clean."""
-    options = _options()
+    parser = parser_for(__doc__, "bench-live")
+    live_options(parser, minutes=10)
+    options = parser.parse_args()
     folder = options.work / f"live-{options.rate}"
     shutil.rmtree(folder, ignore_errors=True)
     conf = write_conf(folder, options.driver_memory, options.cores, trigger_seconds=options.trigger_seconds)
@@ -39,25 +40,18 @@ def main() -> int:
 
 def measured(conf: Path, options: argparse.Namespace, deliver: Deliver | None = None) -> dict[str, Any]:
     """Run, feed, measure, tell. `options`: of `live_options`. `deliver`: instead of into the landing folder."""
-    folder, command = conf.parent, of(conf)
-    begin, looks = _run(folder, command, options, deliver)
+    folder = conf.parent
+    begin, looks = _run(folder, of(conf), options, deliver)
     arrived = [*arrivals(folder / "lake")]
     minutes = [_minute(n, arrived, begin, looks) for n in range(options.minutes)]
     report: dict[str, Any] = {"events_a_second": options.rate, "cores": options.cores, "minutes": minutes}
-    report |= {name: subprocess.run([*command, name], cwd=REPOSITORY, check=False).returncode == 0 for name in ("ledger", "verify")}
+    report |= {name: says_yes(conf, name) for name in ("ledger", "verify")}
     _show(minutes)
     return report
 
 
 def is_clean(report: Mapping[str, Any]) -> bool:
-    """Whether the ledger and verify are."""
     return bool(report["ledger"] and report["verify"])
-
-
-def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-live")
-    live_options(parser, minutes=10)
-    return parser.parse_args()
 
 
 def live_options(parser: argparse.ArgumentParser, minutes: int) -> None:
@@ -90,7 +84,6 @@ def _run(
 
 
 def _minute(number: int, arrived: Sequence[Arrival], begin: float, looks: Sequence[tuple[float, int]]) -> dict[str, Any]:
-    """Of the events that landed in it."""
     landed = [each for each in arrived if number * MINUTE <= each.landed_at - begin < (number + 1) * MINUTE]
     return {
         "minute": number,

@@ -80,15 +80,13 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     write_report(options, report)
     comparison.picture(report, options.output.with_suffix(".png"))
     wrong = {name: (rows.get(name), count) for name, count in expected.items() if rows.get(name) != count}
-    for name, (found, count) in wrong.items():
-        progress.print(f"{name} holds {found} rows and should hold {count}", style="red")
+    for name, (rows_there, count) in wrong.items():
+        progress.print(f"{name} holds {rows_there} rows and should hold {count}", style="red")
     return 1 if wrong else 0
 
 
 def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench")
-    parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser = parser_for(__doc__, "bench", events=2_000_000, rounds=1)
     parser.add_argument("--only-layers", action="store_true", help="leave the yardsticks out")
     parser.add_argument("--others", type=Path, nargs="?", const=OTHERS, help="also run the jobs of tests/bench/others, by this Python")
     parser.add_argument("--sparse", action="store_true", help=f"{SPARSE_DEVICES} devices, a reading of each metric in {SPARSE_SECONDS} s")

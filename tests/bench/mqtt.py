@@ -29,13 +29,11 @@ class Tap:
     """Stands between broker and collector, at `port`. `delays`: seconds from each message to its acknowledgement."""
 
     def __init__(self, broker: int) -> None:
-        """`broker`: its port."""
         self._broker, self.port = broker, 0
         self.delays: list[float] = []
         self._sent: dict[bytes, float] = {}
 
     async def serve(self, is_listening: threading.Event, is_over: threading.Event) -> None:
-        """Until it is over."""
         async with await asyncio.start_server(self._connect, "127.0.0.1", 0) as server:
             self.port = server.sockets[0].getsockname()[1]
             is_listening.set()
@@ -58,7 +56,6 @@ class Tap:
 
 @contextmanager
 def tapping(broker: int) -> Iterator[Tap]:
-    """In a thread."""
     tap, is_listening, is_over = Tap(broker), threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(tap.serve(is_listening, is_over)))
     thread.start()
@@ -71,7 +68,6 @@ def tapping(broker: int) -> Iterator[Tap]:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, see: Callable[[int, bytes], None]) -> None:
-    """Packet by packet."""
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             head = await reader.readexactly(2)

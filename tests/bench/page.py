@@ -42,7 +42,6 @@ SCRAPE_SECONDS, SETTLE_SECONDS = 15.0, 5.0
 
 
 def main() -> int:
-    """Measure and tell."""
     options = _options()
     many = _many(options)
     with chromium() as browser:

@@ -1,6 +1,5 @@
 """How many payloads of each format silver reads in a second, and verify: one thread, warm, without Spark: `make bench NAME=payloads`."""
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -24,8 +23,7 @@ FORMATS = {"json": PayloadFormat("json", Origin(field="device"), Time("ts", "epo
 
 
 def main() -> int:
-    """Measure, tell."""
-    options = _options()
+    options = parser_for(__doc__, "bench-payloads", events=100_000).parse_args()
     table, found = narrow_table("format", "bytes", "measurements", "silver, a second", "verify, a second"), dict[str, Any]()
     for name, shape in FORMATS.items():
         payloads = [_payload(name, n) for n in range(options.events)]
@@ -37,12 +35,6 @@ def main() -> int:
     Console().print(table)
     write_report(options, found)
     return 0
-
-
-def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-payloads")
-    parser.add_argument("--events", type=int, default=100_000)
-    return parser.parse_args()
 
 
 def _payload(name: str, n: int) -> bytes:

@@ -7,9 +7,7 @@ Told: both times, how long an event took to silver with and without the replay b
 import argparse
 import os
 import shutil
-import subprocess
 import time
-from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import GROUPS, write_conf, write_events
 from tests.bench.feed import arrivals, fed_run, spread
 from tests.bench.processes import timed
-from tests.bench.script import REPOSITORY, all_layers, of, parser_for, progress, script, write_report
+from tests.bench.script import REPOSITORY, all_layers, of, parser_for, progress, says_yes, script, write_report
 
 FED_A_SECOND, WARM_SECONDS = 500, 60
 READING = "device_id, metric, event_time, value, bronze_batch, bronze_row, part"
@@ -33,19 +31,17 @@ WINDOW = "device_id, metric, window_start, round(value, 6) as value, count, min,
 
 def main() -> int:
     """Measure, check, tell; 0 when no row differs and the proofs are clean."""
-    parser = parser_for(__doc__, "bench-replay")
-    parser.add_argument("--events", type=int, default=2_000_000)
+    parser = parser_for(__doc__, "bench-replay", events=2_000_000)
     parser.add_argument("--alone", type=int, default=60, help="seconds of live ingestion before the replay begins")
     options = parser.parse_args()
     folder = _prepared(options)
-    command = of(folder / "conf")
     progress.log("all layers, once")
     live = all_layers(folder / "conf", folder / "once.log")
     progress.log(f"{live.seconds:.1f} s; now continuously, alone for {options.alone} s")
-    report: dict[str, Any] = {"events": options.events, "live_seconds": live.seconds} | _beside(folder, command, options.alone)
+    report: dict[str, Any] = {"events": options.events, "live_seconds": live.seconds} | _beside(folder, options.alone)
     all_layers(folder / "conf", folder / "settle.log")  # the run may have ended before its first snapshot after the swap
     report["times_live_speed"] = round(live.seconds / report["replay_seconds"], 2)
-    report |= {name: _clean([*command, name]) for name in ("ledger", "verify")} | {"differing_rows": _differing(folder)}
+    report |= {name: says_yes(folder / "conf", name) for name in ("ledger", "verify")} | {"differing_rows": _differing(folder)}
     write_report(options, report)
     Console().print_json(data=report)
     return 0 if report["ledger"] and report["verify"] and not report["differing_rows"] else 1
@@ -63,8 +59,9 @@ def _prepared(options: argparse.Namespace) -> Path:
     return folder
 
 
-def _beside(folder: Path, command: Sequence[str], alone_seconds: int) -> dict[str, Any]:
+def _beside(folder: Path, alone_seconds: int) -> dict[str, Any]:
     """A continuous run, fed all the time; after a while a replay."""
+    command = of(folder / "conf")
     with fed_run(folder, command, lambda _: FED_A_SECOND):
         time.sleep(WARM_SECONDS + alone_seconds)
         begin = time.time()
@@ -75,10 +72,6 @@ def _beside(folder: Path, command: Sequence[str], alone_seconds: int) -> dict[st
         "latency_alone_s": spread((each for each in arrived if begin - alone_seconds < each.committed_at < begin), to_silver),
         "latency_beside_replay_s": spread((each for each in arrived if begin <= each.committed_at), to_silver),
     }
-
-
-def _clean(command: Sequence[str]) -> bool:
-    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
 
 
 def _differing(folder: Path) -> int:

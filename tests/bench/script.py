@@ -3,12 +3,13 @@
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -17,6 +18,8 @@ from rich.table import Table
 from tests.bench.factory import TIDEMARK
 from tests.bench.processes import FailedError, Run, timed
 
+Name = TypeVar("Name")
+Result = TypeVar("Result")
 REPOSITORY = Path(__file__).parents[2]
 progress = Console(stderr=True, log_path=False)
 """Says what is being measured; the tables go to stdout."""
@@ -30,13 +33,15 @@ def script(main: Callable[[], int]) -> None:
         sys.exit(str(error))
 
 
-def parser_for(doc: str | None, name: str) -> argparse.ArgumentParser:
-    """`doc` is the module's; the report goes to `artifacts/<name>.json`."""
+def parser_for(doc: str | None, name: str, **numbers: int) -> argparse.ArgumentParser:
+    """`doc` is the module's; the report goes to `artifacts/<name>.json`. `numbers`: options of a whole number, and their defaults."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver-memory", default="2g")
     parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lakes go")
     parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / f"{name}.json")
+    for number, default in numbers.items():
+        parser.add_argument(f"--{number}", type=int, default=default)
     return parser
 
 
@@ -48,6 +53,21 @@ def of(conf: Path) -> Sequence[str]:
 def all_layers(conf: Path, log: Path) -> Run:
     """Everything that has landed, in one fresh process."""
     return timed([*of(conf), "run", "--once"], REPOSITORY, log)
+
+
+def says_yes(conf: Path, command: str) -> bool:
+    """Whether a command, such as `ledger` or `verify`, ends with exit code 0."""
+    return subprocess.run([*of(conf), command], cwd=REPOSITORY, check=False).returncode == 0
+
+
+def by_turns(jobs: Mapping[Name, Callable[[], Result]], rounds: int) -> dict[Name, list[Result]]:
+    """Results of each job, which runs once a round: what slows the machine for a while slows all of them."""
+    results: dict[Name, list[Result]] = {name: [] for name in jobs}
+    for number in range(rounds):
+        progress.log(f"round {number + 1} of {rounds}")
+        for name, job in jobs.items():
+            results[name].append(job())
+    return results
 
 
 def narrow_table(first: str, *numbers: str) -> Table:

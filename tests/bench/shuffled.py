@@ -4,7 +4,6 @@ Plain Spark with the same watermark loses 75 % of these rows in silence. Here th
 computes silver and gold from all events of bronze at once, to find no difference.
 """
 
-import argparse
 import json
 import os
 import random
@@ -27,7 +26,7 @@ MUST_BE_NOTHING = ("quarantined", "missing", "duplicated", "orphaned", "count_mi
 
 def main() -> int:
     """Run, account, compare, tell; 0 when nothing is lost and gold is the same."""
-    options = _options()
+    options = parser_for(__doc__, "bench-shuffled", events=2_000_000, seed=7).parse_args()
     folder = options.work / f"{options.events}-shuffled"
     conf = write_conf(folder, options.driver_memory, options.cores, max_batch_bytes=ONE_FILE)
     order = _landed(write_events(options.work / str(options.events), conf, options.events), folder / "landing", options.seed)
@@ -43,16 +42,9 @@ def main() -> int:
     wrong += [f"{row['table']} has {row['differences']} differences" for row in verified if row["differences"]]
     wrong += [f"{row['table']} holds no rows" for row in verified if row["table"].startswith("gold.") and not row["rows"]]
     write_report(options, {"order": order, "seconds": run.seconds, "ledger": account, "verify": verified})
-    for each in wrong:
-        progress.print(each, style="red")
+    for line in wrong:
+        progress.print(line, style="red")
     return 1 if wrong or sum(day["events"] for day in account) != options.events else 0
-
-
-def _options() -> argparse.Namespace:
-    parser = parser_for(__doc__, "bench-shuffled")
-    parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--seed", type=int, default=7)
-    return parser.parse_args()
 
 
 def _landed(recorded: Path, landing: Path, seed: int) -> Sequence[str]:

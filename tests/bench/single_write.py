@@ -13,7 +13,6 @@ SCHEMA = "device STRING, metric STRING, value DOUBLE, unit STRING, zone STRING, 
 
 
 def main(*, landing: str, lake: str, jars: list[str], memory: str, cores: int, **_: int) -> None:
-    """Read all files of the folder, write one table."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master(f"local[{cores}]")

@@ -49,6 +49,7 @@ PARTS: Mapping[str, Part] = {
     "data file, silver": Part("silver/readings/*.parquet"),
     "data file, gold": Part("gold/aggregates/*.parquet"),
     "data file, snapshots": Part("ops/snapshots/*.parquet"),
+    "copy for workers": Part("mapped/*.arrow"),
     "seal of a checkpoint": Part("checkpoints/*.seal", rb'"offsets/0": \[(\d)'),
     "seal of a table": Part("silver/*.seal", rb"\[(\d)"),
 }

@@ -60,8 +60,8 @@ class Damaged:
 
     def content(self) -> dict[str, Mapping[Any, int]]:
         """Every table as a multiset of its rows, without the instants at which something was run."""
-        found = {name: table(self.made, name) for name in TABLES}
-        return {name: multiset(rows, sorted({*rows.columns} - CLOCK)) for name, rows in found.items()}
+        tables = {name: table(self.made, name) for name in TABLES}
+        return {name: multiset(rows, sorted({*rows.columns} - CLOCK)) for name, rows in tables.items()}
 
     @cached_property
     def undisturbed(self) -> dict[str, Mapping[Any, int]]:
@@ -74,8 +74,8 @@ class Damaged:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """To the command line, whatever conf it is told."""
-        for place in ("orchestration.conf.load.load", "orchestration.engine.lake.load"):
-            monkeypatch.setattr(place, lambda _: self.made)
+        for loader in ("orchestration.conf.load.load", "orchestration.engine.lake.load"):
+            monkeypatch.setattr(loader, lambda _: self.made)
 
     def answers(self, command: str, *options: str) -> tuple[int, str]:
         """Exit code and output of a command."""
@@ -96,32 +96,25 @@ def opened(folder: Path, spark: SparkSession) -> Damaged:
 
 
 def build(folder: Path, spark: SparkSession, provider: str = HEAP_STORE) -> Damaged:
-    """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
-    made = opened(folder, spark).made
+    """Two bronze batches, with late rows and duplicates; the lake as it was after the first is in `earlier`."""
+    lake = opened(folder, spark)
+    made, readings_table = lake.made, lake.made.lake.local / "silver" / "readings"
     spark.conf.set(PROVIDER, provider)
-    with (
-        patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none
-        patch.object(writing, "FEW_BYTES", -1),  # Spark's commits have checksums, which can be damaged too
-    ):
-        return _built(made, spark)
+    with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"):  # two short runs would leave none
+        land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
+        _run(made, spark)
+        DeltaTable(readings_table).create_checkpoint()
+        copy_tree(made.lake.local, folder / "earlier")
+        land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
+        _run(made, spark)
+    DeltaTable(readings_table).create_checkpoint()
+    Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).seal_finished_batches()
+    copy_tree(made.lake.local, folder / "whole")
+    spark.conf.set(PROVIDER, HEAP_STORE)
+    return lake
 
 
 def _run(made: Conf, spark: SparkSession) -> None:
     """All by Spark, whose commits have checksums, which can be damaged too."""
     with patch.object(writing, "FEW_BYTES", -1):
         run(made, spark)
-
-
-def _built(made: Conf, spark: SparkSession) -> Damaged:
-    folder = made.folder
-    land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
-    _run(made, spark)
-    DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
-    copy_tree(made.lake.local, folder / "earlier")
-    land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
-    _run(made, spark)
-    DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
-    Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).seal_finished_batches()
-    copy_tree(made.lake.local, folder / "whole")
-    spark.conf.set(PROVIDER, HEAP_STORE)
-    return Damaged(made, spark)

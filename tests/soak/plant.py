@@ -14,7 +14,7 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.starter import write_starter
 from tests.disk import Disk
-from tests.object_store import ACCESS_KEY, SECRET_KEY, Store, object_store
+from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
 from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
 from tests.server_process import free_ports
 
@@ -66,7 +66,8 @@ def plant(folder: Path) -> Iterator[Plant]:
     """All of its servers run; all is gone behind it."""
     with ExitStack() as stack:
         (folder / "store").mkdir()
-        store, database = stack.enter_context(object_store(folder / "store")), stack.enter_context(PostgresServer().running())
+        store = stack.enter_context(Store(folder / "store").running())
+        database = stack.enter_context(PostgresServer().running())
         stack.callback(_continue, store)
         disk = Disk(folder / "lake")
         stack.callback(disk.close)

@@ -34,7 +34,7 @@ from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import silver_config
 from orchestration.storage.state_file import StateFile
 from silver.schema import DEVICES
 

@@ -20,9 +20,8 @@ from orchestration.jobs.ranges import pieces
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import instant
 from orchestration.storage.ops_tables import CONFLICTS
-from orchestration.storage.reference_data import reference_data
 from orchestration.storage.row_pieces import in_pieces
-from orchestration.storage.silver_settings import silver_config
+from orchestration.storage.silver_inputs import reference_data, silver_config
 from silver import account
 from silver.judging import judged
 

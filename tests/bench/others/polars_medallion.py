@@ -19,7 +19,6 @@ from tests.bench.factory import GROUPS, METRICS, STEP_SECONDS, registry  # noqa:
 
 
 def main(*, landing: str, lake: str, cores: int, devices: int, **_: object) -> None:
-    """Layer by layer."""
     os.environ["POLARS_MAX_THREADS"] = str(cores)
     import polars as pl  # it counts its threads when it is imported
 

@@ -10,7 +10,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine import writing
 from orchestration.location import Location
 from orchestration.storage.delta import added, version_of
-from tests.lakes import conf, event, land, minutes, multiset, run, table
+from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 OF_THE_RUN = ["ingested_at", "ingested_on"]
@@ -27,7 +27,7 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 def brought_in(folder: Path, spark: SparkSession, few: int, many: int) -> Conf:
     """A task that has more bytes than `few` writes them, Spark batches of more bytes than `many`."""
-    made = conf(folder)
+    made = conf(folder, groups={"kitchen": KITCHEN})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "FEW_BYTES", few)
         patch.setattr(writing, "MANY_BYTES", many)

@@ -23,7 +23,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def java_that(home: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
-    """Puts a `java` in place that runs the script and counts its calls in a file."""
     program, calls = home / "bin" / "java", home / "calls"
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(f"#!/bin/sh\necho called >> {calls}\n{script}\n")

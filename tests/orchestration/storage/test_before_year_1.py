@@ -36,7 +36,6 @@ def rows_of(path: Path) -> pa.Table:
 
 
 def with_time(rows: pa.Table, micros: int) -> pa.Table:
-    """The same rows, measured at another time."""
     times = pa.array([micros] * len(rows), pa.int64()).cast(pa.timestamp("us", "UTC"))
     return rows.set_column(rows.column_names.index("event_time"), "event_time", times)
 

@@ -26,7 +26,7 @@ def test_sources_are_known_by_their_names_or_their_places(
 ) -> None:
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "7").write_text("\n".join([version, WHOLE, *lines]))
-    assert offsets(Location(tmp_path), 7) == Offsets(1000, 2000, read)
+    assert offsets(Location(tmp_path), 7) == Offsets(1000, read)
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v1\n{", "v1\n[]\n"])

@@ -1,4 +1,4 @@
-"""Pieces become one file of a table, each once, as Spark and delta-rs would have written it."""
+"""Pieces become one file of a table, each once, as Spark would have written it, and leave beside the log what Spark looks at first."""
 
 import json
 from collections.abc import Iterator
@@ -8,23 +8,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from bronze.events import File, events, identified, lines
 from bronze.schema import EVENTS, EVENTS_PARTITION, INSTANT
 from orchestration.location import Location
 from orchestration.storage.commit import append_pieces, append_rows, compact
-from orchestration.storage.delta import files_of, open_table
+from orchestration.storage.delta import LOG, OF_LOG, files_of, open_table, sum_up
 from orchestration.storage.tables import Table, ensure
 
 AT = datetime(2026, 11, 24, 11, 18, 48, 972_426, UTC)
 FILE = File("plant", "a.json", AT)
+ROWS = pa.table({"device": ["a", None], "value": [1.5, 2.5]})
 
 
 @pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> Table:
-    """An empty bronze.events."""
+def table(tmp_path: Path) -> Table:
     made = Table("bronze.events", Location(tmp_path / "events"), EVENTS, ("ingested_at", "bronze_batch", "bronze_row"), EVENTS_PARTITION)
     ensure(made)
     return made
@@ -126,3 +126,94 @@ def test_a_compacted_file_is_sorted_and_holds_the_same_rows(tmp_path: Path) -> N
     assert found.to_pylist() == sorted(rows, key=lambda row: (row["device_group"], row["window_end"]))
     assert found.schema.equals(schema)
     assert (open_table(path).transaction_version("app"), [*path.glob(".sorting*")]) == (1, [])
+
+
+@pytest.fixture
+def summed_up(tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    write_deltalake(path, ROWS, configuration=OF_LOG)
+    sum_up(Location(path), DeltaTable(path))
+    return path
+
+
+def append_by_spark(spark: SparkSession, path: Path) -> None:
+    spark.createDataFrame([("c", 3.5)], "device string, value double").coalesce(1).write.format("delta").mode("append").save(str(path))
+
+
+def jobs_to_open(spark: SparkSession, path: Path) -> int:
+    """In a session of its own: settings that a run left behind ask for names of sources."""
+    context = spark.sparkContext
+    context.setJobGroup(str(path), "open")
+    try:
+        assert spark.newSession().readStream.format("delta").load(str(path)).columns == ["device", "value"]
+        return len(context.statusTracker().getJobIdsForGroup(str(path)))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # as clearJobGroup of Java does
+
+
+def first_line_by_hadoop(spark: SparkSession, file: Path) -> str:
+    """As Delta reads it; spark.read leaves out files whose names begin so."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(str(file))  # type: ignore[union-attr]
+    opened = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
+    try:
+        return str(opened.readLine())
+    finally:
+        opened.close()
+
+
+def checksum(path: Path, version: int) -> dict[str, int]:
+    sums = json.loads((path / LOG / f"{version:020}.crc").read_text())
+    return {name: sums[name] for name in ("numFiles", "tableSizeBytes")}
+
+
+def true_sizes(path: Path) -> dict[str, int]:
+    sizes = [file.stat().st_size for file in path.glob("*.parquet")]
+    return {"numFiles": len(sizes), "tableSizeBytes": sum(sizes)}
+
+
+def test_spark_opens_a_version_that_delta_rs_wrote_without_a_job(spark: SparkSession, summed_up: Path, tmp_path: Path) -> None:
+    append_rows(Location(summed_up), ROWS, "app", 1)
+    unknown = tmp_path / "unknown"
+    write_deltalake(unknown, ROWS)
+
+    assert (jobs_to_open(spark, summed_up), jobs_to_open(spark, unknown) > 0) == (0, True)
+
+
+def test_spark_goes_on_with_the_sums_of_delta_rs_and_delta_rs_with_those_of_spark(spark: SparkSession, summed_up: Path) -> None:
+    append_by_spark(spark, summed_up)
+    assert checksum(summed_up, 1) == true_sizes(summed_up)
+    append_rows(Location(summed_up), ROWS, "app", 1)
+    assert checksum(summed_up, 2) == true_sizes(summed_up)
+    append_by_spark(spark, summed_up)
+    assert checksum(summed_up, 3) == true_sizes(summed_up)
+    assert spark.read.format("delta").load(str(summed_up)).count() == 6
+
+
+def test_a_version_that_is_summed_up_is_left_as_it_is(summed_up: Path) -> None:
+    sealed = (summed_up / LOG / f"{0:020}.crc").read_bytes()
+    append_rows(Location(summed_up), ROWS, "app", 1)
+    append_rows(Location(summed_up), ROWS, "app", 1)
+
+    assert (summed_up / LOG / f"{0:020}.crc").read_bytes() == sealed
+    assert sorted(file.name for file in (summed_up / LOG).glob("*.crc")) == [f"{0:020}.crc", f"{1:020}.crc"]
+
+
+def test_spark_believes_what_delta_rs_says_of_the_newest_checkpoint(spark: SparkSession, summed_up: Path) -> None:
+    for number in range(9):
+        append_rows(Location(summed_up), ROWS, "app", number)
+    append_by_spark(spark, summed_up)
+    assert (summed_up / LOG / "._last_checkpoint.crc").exists()
+    for number in range(9, 19):
+        append_rows(Location(summed_up), ROWS, "app", number)
+
+    hint = summed_up / LOG / "_last_checkpoint"
+    assert json.loads(hint.read_text())["version"] == 19
+    assert json.loads(first_line_by_hadoop(spark, hint))["version"] == 19
+
+
+def test_of_a_table_with_features_nothing_is_summed_up(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_deltalake(path, ROWS, configuration={"delta.enableDeletionVectors": "true"})
+    sum_up(Location(path), DeltaTable(path))
+
+    assert list((path / LOG).glob("*.crc")) == []

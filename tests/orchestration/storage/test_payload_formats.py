@@ -17,7 +17,7 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
 from orchestration.storage.payload_formats import FILE, former, payload_formats, remember
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
+from tests.lakes import KITCHEN, SHAPE, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -32,7 +32,8 @@ def named(folder: Path, *names: str) -> Conf:
         Source("plant", SHAPE, LandingFolder(folder / "landing", settle_seconds=0)),
         *(Source(name, ROOMS, LandingFolder(folder / "rooms", settle_seconds=0)) for name in ("annex", "hall")),
     ]
-    return conf(folder, sources={source.name: source for source in all_sources if source.name in names})
+    of_names = {source.name: source for source in all_sources if source.name in names}
+    return conf(folder, sources=of_names, groups={"kitchen": KITCHEN})
 
 
 def heat(number: int) -> list[str]:

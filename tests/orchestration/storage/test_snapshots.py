@@ -1,7 +1,6 @@
 """Snapshots: a query sees bronze, silver and gold as of one bronze batch, now or as they were."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,42 +17,37 @@ COUNTS = """
            (select count(*) from silver.late) as late, (select cast(sum(sum) as int) from gold.kitchen_aggregates) as total,
            (select count(*) from gold.kitchen_aggregates_history) as revisions
 """
+CUTS = ((31, 31, 0, 20, 2), (32, 31, 1, 120, 3), (33, 32, 1, 130, 4))
+"""Counts at each bronze batch: the second is a late row, the third closes one window more."""
 
 
-def test_a_query_sees_one_cut_by_number_by_time_or_the_newest_and_the_newest_revision_of_each_window(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    made = conf(tmp_path, groups={"kitchen": KITCHEN})
-    lake = Lake(made, spark)
-    land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Two runs with something new and one without, then a continuous one."""
+    folder = tmp_path_factory.mktemp("snapshots")
+    made = conf(folder, groups={"kitchen": KITCHEN})
+    land(folder, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
     run(made, spark)
-    between = datetime.now(UTC)
-    land(tmp_path, "2.json", [event("oven", "temperature", 100, START + timedelta(minutes=5, seconds=1))])  # late
+    land(folder, "2.json", [event("oven", "temperature", 100, START + timedelta(minutes=5, seconds=1))])
     run(made, spark)
-    run(made, spark)  # nothing is new: no snapshot
-    assert [each.bronze_batch for each in all_snapshots(made.lake)] == [0, 1]
-    first, second = (31, 31, 0, 20, 2), (32, 31, 1, 120, 3)
-    assert tuple(lake.sql(COUNTS).collect()[0]) == second
-    assert tuple(lake.sql(COUNTS, snapshot=0).collect()[0]) == first
-    assert tuple(lake.sql(COUNTS, at=between).collect()[0]) == first
-    assert tuple(lake.sql(COUNTS, at=datetime.now(UTC)).collect()[0]) == second
-    with pytest.raises(TidemarkError, match="there is no snapshot 7; the lake has 0 to 1, from"):
+    run(made, spark)
+    assert [snapshot.bronze_batch for snapshot in all_snapshots(made.lake)] == [0, 1], "a run without anything new pins none"
+    land(folder, "3.json", [event("oven", "temperature", 1, START + timedelta(minutes=45))])
+    run_until(made, spark, lambda: all_snapshots(made.lake)[-1].bronze_batch == 2)
+    return Lake(made, spark)
+
+
+def test_a_query_sees_one_cut_by_number_by_time_or_the_newest_and_the_newest_revision_of_each_window(lake: Lake) -> None:
+    first, second, *_ = all_snapshots(lake.conf.lake)
+    assert tuple(lake.sql(COUNTS).collect()[0]) == CUTS[2]
+    assert tuple(lake.sql(COUNTS, snapshot=0).collect()[0]) == CUTS[0]
+    assert tuple(lake.sql(COUNTS, snapshot=1).collect()[0]) == CUTS[1]
+    assert tuple(lake.sql(COUNTS, at=second.at - (second.at - first.at) / 2).collect()[0]) == CUTS[0]
+    assert tuple(lake.sql(COUNTS, at=datetime.now(UTC)).collect()[0]) == CUTS[2]
+
+
+def test_a_snapshot_that_is_not_there_is_refused_with_those_that_are(lake: Lake) -> None:
+    with pytest.raises(TidemarkError, match=r"there is no snapshot 7; the lake has 0 to \d, from"):
         lake.sql(COUNTS, snapshot=7)
     with pytest.raises(TidemarkError, match="there is no snapshot at 2000-01-01 00:00:00"):
         lake.sql(COUNTS, at=datetime(2000, 1, 1, tzinfo=UTC))
-
-
-def test_a_continuous_run_pins_a_cut_after_each_round_of_gold(spark: SparkSession, tmp_path: Path) -> None:
-    made = conf(tmp_path, groups={"kitchen": KITCHEN})
-    land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
-    landed: list[Path] = []
-
-    def second_is_pinned() -> bool:
-        pinned = all_snapshots(made.lake)
-        if pinned and not landed:
-            rows = [event("oven", "temperature", value, START + timedelta(minutes=minute)) for value, minute in ((100, 5.5), (1, 45))]
-            landed.append(land(tmp_path, "2.json", rows))
-        return bool(pinned) and pinned[-1].bronze_batch == 1
-
-    run_until(made, spark, second_is_pinned)
-    assert tuple(Lake(made, spark).sql(COUNTS).collect()[0]) == (33, 32, 1, 130, 4)
