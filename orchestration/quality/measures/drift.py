@@ -167,7 +167,10 @@ def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str],
     for (other_device, other), that in moved.items():
         if other_device == device_id and other != metric and _is_swapped(this, that):
             return f"it looks swapped with {other}"
-    return next((text for text, expected in _units(metric, this, metrics) if _is_close(this, expected)), "")
+    explained = (
+        text for text, expected in _units(metric, this, metrics) if abs(this.now - expected) <= CLOSE * abs(expected - this.before)
+    )
+    return next(explained, "")
 
 
 def _is_swapped(this: Shift, that: Shift) -> bool:
@@ -184,8 +187,3 @@ def _units(metric: str, this: Shift, metrics: Mapping[str, Metric]) -> Iterator[
     for power in POWERS:
         yield f"its unit looks changed, values are {power:g} times as large", this.before * power
         yield f"its unit looks changed, values are {power:g} times as small", this.before / power
-
-
-def _is_close(this: Shift, expected: float) -> bool:
-    """Nearer to what the unit explains than a tenth of the way."""
-    return abs(this.now - expected) <= CLOSE * abs(expected - this.before)

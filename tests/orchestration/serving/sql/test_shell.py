@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.answer import Answer
-from orchestration.serving.sql.session import interruptible
+from orchestration.serving.sql.answer import Answer, Limits
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
+from orchestration.serving.sql.session import Session, interruptible
+from orchestration.serving.sql.shell import script
 from tests.lakes import conf
 from tests.orchestration.serving.sql.edges import edges
 from tests.orchestration.serving.sql.shell_terminal import PROMPT, ROOT, Terminal, command, environment
@@ -27,6 +29,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("shell")
     edges(made)
     return made
+
+
+@pytest.fixture
+def session(folder: Path) -> Session:
+    made = conf(folder)
+    return Session(DuckDbEngine(made, Limits()), made)
 
 
 def piped(folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
@@ -143,14 +151,14 @@ def test_without_a_terminal_statements_are_answered_without_prompts(folder: Path
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_the_first_error_ends_a_script_with_its_exit_code(folder: Path) -> None:
-    ended = piped(folder, "select 1 as a; select a from nowhere; select 3;")
-    assert ended.returncode == 2
-    assert "there is no table nowhere" in ended.stderr
-    assert "3" not in ended.stdout
+def test_the_first_error_ends_a_script_with_its_exit_code(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script(session, ["select 1 as a; select a from nowhere; select 3;"]) == 2
+    out, err = capsys.readouterr()
+    assert ("there is no table nowhere" in err, "3" in out) == (True, False)
 
 
-def test_a_snapshot_that_is_not_there_is_refused_and_the_one_before_stays(folder: Path) -> None:
-    assert "there is no snapshot 7" in piped(folder, "\\snapshot 7").stderr
-    assert "\\at takes an instant" in piped(folder, "\\at noon").stderr
-    assert conf(folder).lake.exists()
+def test_a_snapshot_that_is_not_there_is_refused_and_the_one_before_stays(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    for line, sentence in (("\\snapshot 7", "there is no snapshot 7"), ("\\at noon", "\\at takes an instant")):
+        assert script(session, [line]) == 2
+        assert sentence in capsys.readouterr().err
+        assert (session.snapshot_id, session.at) == (None, None)
