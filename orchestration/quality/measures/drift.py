@@ -167,10 +167,10 @@ def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str],
     for (other_device, other), that in moved.items():
         if other_device == device_id and other != metric and _is_swapped(this, that):
             return f"it looks swapped with {other}"
-    explained = (
-        text for text, expected in _units(metric, this, metrics) if abs(this.now - expected) <= CLOSE * abs(expected - this.before)
-    )
-    return next(explained, "")
+    for text, expected in _units(metric, this, metrics):
+        if abs(this.now - expected) <= CLOSE * abs(expected - this.before):
+            return text
+    return ""
 
 
 def _is_swapped(this: Shift, that: Shift) -> bool:
