@@ -124,10 +124,10 @@ def test_a_full_spool_refuses_requests_and_stops_connections_until_a_run_has_rea
             connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
             assert b"\r\nretry-after: 5\r\n" in connection.recv(1000).lower()
         with collector.connect("line") as connection:
-            sender = threading.Thread(target=connection.sendall, args=((event + b"\n") * 2000,))
+            sender = threading.Thread(target=connection.sendall, args=((event + b"\n") * 1000,))
             sender.start()
             number, size = 0, 0
-            while number < 2000:
+            while number < 1000:
                 numbers = connection.recv(1000).split()
                 number = int(numbers[-1])
                 size = max(size, sum(file.stat().st_size for file in segments(tmp_path / "lake/spool/line").values()))
@@ -138,7 +138,7 @@ def test_a_full_spool_refuses_requests_and_stops_connections_until_a_run_has_rea
         take_all(lake)
         until(lambda: collector.ask(event, source="web")[0] == 202)
     take_all(lake)
-    assert brought(lake) == {event: accepted + 2001}
+    assert brought(lake) == {event: accepted + 1001}
 
 
 def is_readable(connection: socket.socket, seconds: float) -> bool:
