@@ -91,10 +91,10 @@ class Files(Source):
     _told: set[Path] = field(default_factory=set)
 
     def latest_offset(self, start: Offset) -> Offset:
-        """Claims what has settled; then as many claims as fit a batch, one at least."""
+        """Claim what has settled; then step over as many claims as fit a batch, one at least."""
         after = int(start.get(CLAIM, -1))
         if self.landing is not None:
-            self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former, shape=self.shape)
+            self._refused = self.claim_settled(self.landing, time.time(), after)
         batch = fitting(self._claims.after(after), self.max_batch_bytes)
         return {**start, CLAIM: batch[-1].number} if batch else start
 
@@ -116,6 +116,23 @@ class Files(Source):
         self._told |= new.keys()
         return [Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items()]
 
+    def claim_settled(self, landing: LandingFolder, now: float, after: int = -1) -> dict[Path, str]:
+        """Claim every whole file that is not claimed yet, by this source or a former one. Return the files that cannot be read, with the
+        reason. `now`: seconds since 1970, as file times are. `after`: the last number that was given, also if that claim is gone."""
+        refused, whole = {}, []
+        for file, stat in landing_files(landing):
+            key = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
+            is_claimed = key in self._claims or any(other.is_of(key, file) for other in self._former)
+            if is_claimed or now - stat.st_mtime < landing.settle_seconds:
+                continue
+            if why := left_out(file, stat, self.shape):
+                refused[file] = why
+            else:
+                whole.append((stat.st_mtime_ns, file, key))
+        for number, (_, file, key) in enumerate(sorted(whole), max(after, self._claims.newest) + 1 if whole else 0):
+            self._claims.add(key, file, number)
+        return refused
+
     @cached_property
     def _claims(self) -> Claims:
         return Claims(self.claims_folder)
@@ -123,29 +140,6 @@ class Files(Source):
     @cached_property
     def _former(self) -> list[Claims]:
         return [Claims(folder) for folder in self.others]
-
-
-def claim_settled(
-    landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = (), *, shape: PayloadFormat
-) -> dict[Path, str]:
-    """Claim every whole file that is not claimed yet. Return the files that cannot be read, with the reason.
-
-    `former`: claims under earlier names of this source; their files are not claimed again. `now`: seconds since 1970, as file times are.
-    `after`: the last number that was given, also if that claim is gone. `shape`: the payload format of the files.
-    """
-    refused, whole = {}, []
-    for file, stat in landing_files(landing):
-        key = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
-        is_claimed = key in claims or any(other.is_of(key, file) for other in former)
-        if is_claimed or now - stat.st_mtime < landing.settle_seconds:
-            continue
-        if why := left_out(file, stat, shape):
-            refused[file] = why
-        else:
-            whole.append((stat.st_mtime_ns, file, key))
-    for number, (_, file, key) in enumerate(sorted(whole), max(after, claims.newest) + 1 if whole else 0):
-        claims.add(key, file, number)
-    return refused
 
 
 def growing(landing: LandingFolder, now: float) -> list[Path]:

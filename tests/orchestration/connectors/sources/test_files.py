@@ -3,7 +3,6 @@
 import errno
 import gzip
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,10 @@ from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources import file_reader
 from orchestration.connectors.sources import files as claiming
 from orchestration.connectors.sources.files import Claims, Files, growing
-from orchestration.connectors.sources.files import claim_settled as claim_settled_of
 from orchestration.connectors.sources.source import Offset
 from tests.lakes import SHAPE, land
 
 NOW = 1_700_000_000.0
-claim_settled = partial(claim_settled_of, shape=SHAPE)
 
 
 def write(file: Path, content: bytes, age: float) -> Path:
@@ -30,8 +27,13 @@ def write(file: Path, content: bytes, age: float) -> Path:
 def claim(plant: LandingFolder, now: float = NOW) -> tuple[int, dict[Path, str]]:
     """As a run of its own does: how many are new, and what was refused."""
     before = len(claimed(plant))
-    refused = claim_settled(plant, Claims(folder_of(plant)), now)
+    refused = claim_settled(plant, now)
     return len(claimed(plant)) - before, refused
+
+
+def claim_settled(plant: LandingFolder, now: float = NOW, after: int = -1, name: str = "plant", *former: str) -> dict[Path, str]:
+    files = Files(name, folder_of(plant, name), SHAPE, 1 << 30, others=[folder_of(plant, one) for one in former])
+    return files.claim_settled(plant, now, after)
 
 
 def folder_of(plant: LandingFolder, name: str = "plant") -> Path:
@@ -107,11 +109,11 @@ def test_files_that_are_found_together_are_numbered_by_their_time_behind_all_bef
 def test_no_number_is_given_twice_even_where_its_claim_is_gone(tmp_path: Path) -> None:
     plant = source(tmp_path)
     write(plant.path / "a.json", b"1\n", age=9)
-    claim_settled(plant, Claims(folder_of(plant)), NOW, after=6)
+    claim_settled(plant, after=6)
     (found,) = Claims(folder_of(plant)).after(-1)
     found.file.unlink()
     write(plant.path / "b.json", b"2\n", age=9)
-    claim_settled(plant, Claims(folder_of(plant)), NOW)
+    claim_settled(plant)
     assert [(found.number, found.position) for found in Claims(folder_of(plant)).after(-1)] == [(8, "a.json"), (9, "b.json")]
 
 
@@ -129,13 +131,12 @@ def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_
     write(plant.path / "1.json", b"1\n", age=9)
     claim(plant)
     write(plant.path / "2.json", b"2\n", age=8)
-    annex = Claims(folder_of(plant, "annex"))
-    claim_settled(plant, annex, NOW, former=[Claims(folder_of(plant))])
-    assert [found.position for found in annex.after(-1)] == ["2.json"]
-    hall, other = Claims(folder_of(plant, "hall")), LandingFolder(tmp_path / "other")  # another file of the same name, time and length
+    claim_settled(plant, NOW, -1, "annex", "plant")
+    assert [found.position for found in Claims(folder_of(plant, "annex")).after(-1)] == ["2.json"]
+    other = LandingFolder(tmp_path / "other")  # another file of the same name, time and length
     write(other.path / "1.json", b"3\n", age=9)
-    claim_settled(other, hall, NOW, former=[Claims(folder_of(plant)), annex])
-    assert [found.file.read_bytes() for found in hall.after(-1)] == [b"3\n"]
+    claim_settled(other, NOW, -1, "hall", "plant", "annex")
+    assert [found.file.read_bytes() for found in Claims(folder_of(other, "hall")).after(-1)] == [b"3\n"]
 
 
 @pytest.mark.parametrize("is_relative", [True, False])
