@@ -1,10 +1,12 @@
 """A real HTTP server for tests, which answers as a function says."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Asked(NamedTuple):
@@ -50,3 +52,32 @@ def http_server(answer: Callable[[Asked], Answer]) -> Iterator[str]:
         finally:  # else a test that fails never ends
             server.shutdown()
             thread.join()
+
+
+@dataclass
+class Receiver:
+    """`requests`: as they came. `answers`: statuses of the next ones, then 204."""
+
+    url: str = ""
+    requests: list[Asked] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        return [json.loads(asked.body) for asked in self.requests]
+
+    @property
+    def keys(self) -> list[str]:
+        return [asked.headers["Idempotency-Key"] for asked in self.requests]
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    made = Receiver()
+
+    def answer(asked: Asked) -> Answer:
+        made.requests.append(asked)
+        return made.answers.pop(0) if made.answers else 204, b""
+
+    with http_server(answer) as made.url:
+        yield made

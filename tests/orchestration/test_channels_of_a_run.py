@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from orchestration.alerts.notifications import ChannelState, Waiting, state_file
 from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
 from orchestration.connectors.channels.channel import Message
-from tests.http_server import Answer, Asked, http_server
+from tests.http_server import receiving
 from tests.lakes import conf, event, land, minutes, run, run_until
 from tests.rows import at
 
@@ -22,17 +22,11 @@ def left(message_id: str) -> ChannelState:
 
 
 def test_what_waits_is_sent_at_the_end_of_a_run_and_by_one_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    keys: list[str] = []
-
-    def answer(asked: Asked) -> Answer:
-        keys.append(asked.headers["Idempotency-Key"])
-        return 204, b""
-
-    with http_server(answer) as url:
-        made = replace(conf(tmp_path), channels={"pager": ChannelSettings(webhook=AddressSettings(url=url))})
+    with receiving() as receiver:
+        made = replace(conf(tmp_path), channels={"pager": ChannelSettings(webhook=AddressSettings(url=receiver.url))})
         land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
         state_file(made.lake, "pager").write(left("id-1"))
         run(made, spark)
-        assert keys == ["id-1"]
+        assert receiver.keys == ["id-1"]
         state_file(made.lake, "pager").write(left("id-2"))
-        run_until(made, spark, lambda: keys == ["id-1", "id-2"])
+        run_until(made, spark, lambda: receiver.keys == ["id-1", "id-2"])

@@ -21,7 +21,7 @@ from orchestration.jobs import notices
 from orchestration.jobs.notices import Told
 from orchestration.storage import commit
 from orchestration.storage.delta import LOG
-from tests.http_server import Answer, Asked, http_server
+from tests.http_server import receiving
 from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, at, changed
 
 ROOT = Path(__file__).parents[3]
@@ -169,14 +169,8 @@ while tell(conf, "pager", channels(conf)["pager"], datetime.fromisoformat(sys.ar
 
 @pytest.mark.parametrize("point", ["messages-sent", "commit-due"])
 def test_a_kill_between_sending_and_noting_sends_again_under_the_same_id_and_then_no_more(tmp_path: Path, point: str) -> None:
-    requests: list[Asked] = []
-
-    def answer(asked: Asked) -> Answer:
-        requests.append(asked)
-        return 204, b""
-
-    with http_server(answer) as url:
-        lake = AlertLake(tmp_path, channels={"pager": {"webhook": {"url": url}}})
+    with receiving() as receiver:
+        lake = AlertLake(tmp_path, channels={"pager": {"webhook": {"url": receiver.url}}})
         lake.write(changed(0, "firing"), changed(0, "firing", "fridge"), changed(9, "normal", previous="firing"))
         (file := tmp_path / "conf.pickle").write_bytes(pickle.dumps(lake.conf))
         command = [sys.executable, "-c", KILLED, str(file), at(10).isoformat()]
@@ -185,8 +179,6 @@ def test_a_kill_between_sending_and_noting_sends_again_under_the_same_id_and_the
         assert killed.returncode == -signal.SIGKILL
         for _ in range(2):
             assert subprocess.run(command, env=environment, check=False).returncode == 0
-    keys = [asked.headers["Idempotency-Key"] for asked in requests]
-    documents = {asked.headers["Idempotency-Key"]: asked.body for asked in requests}
-    assert (len(documents), len(keys)) == (3, 6)
-    assert all(asked.body == documents[asked.headers["Idempotency-Key"]] for asked in requests)
+    bodies = [asked.body for asked in receiver.requests]
+    assert (len(bodies), len({*receiver.keys}), len({*zip(receiver.keys, bodies, strict=True)})) == (6, 3, 3)
     assert sorted(state for state, *_ in lake.noted()) == ["sent"] * 3

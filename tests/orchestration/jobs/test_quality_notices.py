@@ -1,6 +1,5 @@
 """Channels of `quality.channels` hear of expectations that fail or hold again, and of gates that close or open: each once."""
 
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from orchestration.quality.quality_tables import release_version
 from orchestration.storage.commit import create
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA
 from orchestration.supervisor.quality_gate import QualityGate
-from tests.http_server import http_server
+from tests.http_server import receiving
 from tests.lakes import bare_conf, write
 from tests.orchestration.connectors.channels.alert_lake import Recorder, at
 from tests.orchestration.quality.test_quality import DEVICE
@@ -159,17 +158,11 @@ def test_a_gate_that_warns_is_told_once_for_as_long_as_its_table_fails(tmp_path:
 
 
 def test_a_failed_expectation_comes_to_a_real_address(tmp_path: Path) -> None:
-    bodies: list[dict[str, Any]] = []
-
-    def answer(asked: Any) -> tuple[int, bytes]:
-        bodies.append(json.loads(asked.body))
-        return 204, b""
-
-    with http_server(answer) as url:
-        settings = ChannelSettings(webhook=AddressSettings(url=url))
+    with receiving() as receiver:
+        settings = ChannelSettings(webhook=AddressSettings(url=receiver.url))
         lake = Lake(replace(lake_of(tmp_path).conf, channels={"pager": settings}))
         check(lake, 0, [BAD])
         assert settings.webhook is not None
         tell(lake, WebhookChannel(settings.webhook), 1)
-    (body,) = bodies
+    (body,) = receiver.documents
     assert (body["alert"], body["state"], body["severity"]) == ("quality.expectation", "firing", "critical")

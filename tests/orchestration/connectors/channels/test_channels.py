@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from orchestration.connectors.channels.webhook import WebhookChannel
 from orchestration.errors import TidemarkError
 from tests.alertmanager import Alertmanager
 from tests.broker import Broker, impatient
-from tests.http_server import Answer, Asked, http_server
+from tests.http_server import Receiver, receiving
 from tests.orchestration.connectors.sinks.test_kafka import messages
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -30,29 +30,14 @@ CANARY = "canary-2718-secret"
 FIRING = Message("id-1", "too_hot", "firing", "warning", ("oven-1",), NOW, NOW + timedelta(seconds=2), "oven-1 is hot", 281.5, ("e1",))
 
 
-@dataclass
-class Receiver:
-    """`answers`: codes of the next requests, then 204."""
-
-    requests: list[Asked] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    address: str = ""
-
-    def settings(self, **more: Any) -> AddressSettings:
-        return AddressSettings(url=f"http://{self.address}/{CANARY}", **more)
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-
-    def answer(asked: Asked) -> Answer:
-        made.requests.append(asked)
-        return made.answers.pop(0) if made.answers else 204, b""
-
-    with http_server(answer) as url:
-        made.address = url.removeprefix("http://")
+    with receiving() as made:
         yield made
+
+
+def settings(receiver: Receiver, **more: Any) -> AddressSettings:
+    return AddressSettings(url=f"{receiver.url}/{CANARY}", **more)
 
 
 def test_the_id_of_a_change_is_that_of_its_episode_state_and_instant() -> None:
@@ -63,7 +48,7 @@ def test_the_id_of_a_change_is_that_of_its_episode_state_and_instant() -> None:
 
 
 def test_requests_share_a_connection_and_a_refusal_does_not_end_it(receiver: Receiver) -> None:
-    channel, receiver.answers = WebhookChannel(receiver.settings()), [204, 503]
+    channel, receiver.answers = WebhookChannel(settings(receiver)), [204, 503]
     for is_taken in (True, False, True):
         with nullcontext() if is_taken else pytest.raises(TidemarkError):
             channel.send([FIRING])
@@ -72,18 +57,18 @@ def test_requests_share_a_connection_and_a_refusal_does_not_end_it(receiver: Rec
 
 
 def test_requests_go_by_the_proxy_of_the_environment(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", f"http://{receiver.address}")
+    monkeypatch.setenv("http_proxy", receiver.url)
     WebhookChannel(AddressSettings(url="http://pager.invalid/it")).send([FIRING])
     assert [asked.path for asked in receiver.requests] == ["http://pager.invalid/it"]
 
 
 def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", CANARY)
-    WebhookChannel(receiver.settings(token="${env:TOKEN}")).send([FIRING, replace(FIRING, message_id="id-2", value=math.nan)])
-    assert json.loads(receiver.requests[1].body)["value"] is None
-    assert [asked.headers["Idempotency-Key"] for asked in receiver.requests] == ["id-1", "id-2"]
+    WebhookChannel(settings(receiver, token="${env:TOKEN}")).send([FIRING, replace(FIRING, message_id="id-2", value=math.nan)])
+    assert receiver.documents[1]["value"] is None
+    assert receiver.keys == ["id-1", "id-2"]
     assert receiver.requests[0].headers["Authorization"] == f"Bearer {CANARY}"
-    assert json.loads(receiver.requests[0].body) == {
+    assert receiver.documents[0] == {
         "message_id": "id-1",
         "alert": "too_hot",
         "state": "firing",
@@ -105,7 +90,7 @@ def test_the_page_of_channels_shows_a_message_as_it_is_posted() -> None:
 
 @pytest.mark.parametrize(("code", "is_final"), [(400, True), (404, True), (408, False), (429, False), (500, False), (503, False)])
 def test_a_refusal_is_lasting_or_passing_and_names_no_secret(receiver: Receiver, code: int, is_final: bool) -> None:
-    for channel in (WebhookChannel(receiver.settings()), AlertmanagerChannel(receiver.settings(), {})):
+    for channel in (WebhookChannel(settings(receiver)), AlertmanagerChannel(settings(receiver), {})):
         receiver.answers = [code]
         with pytest.raises(TidemarkError, match=f"answered {code}") as error:
             channel.send([FIRING])
@@ -117,7 +102,7 @@ def test_a_refusal_is_lasting_or_passing_and_names_no_secret(receiver: Receiver,
 def test_apprise_brings_title_and_summary_to_a_real_server(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, code: int, is_final: bool | None
 ) -> None:
-    monkeypatch.setenv("PAGER", f"json://user:{CANARY}@{receiver.address}/")
+    monkeypatch.setenv("PAGER", f"json://user:{CANARY}@{receiver.url.removeprefix('http://')}/")
     receiver.answers = [code]
     if is_final is None:
         AppriseChannel("${env:PAGER}").send([replace(FIRING, entities=("oven-1", "oven-2"))])
@@ -126,7 +111,7 @@ def test_apprise_brings_title_and_summary_to_a_real_server(
             AppriseChannel("${env:PAGER}").send([FIRING])
         assert isinstance(error.value, RefusedError) == is_final
         assert CANARY not in str(error.value)
-    document = json.loads(receiver.requests[0].body)
+    document = receiver.documents[0]
     assert (document["title"], document["type"]) == ("warning: too_hot is firing", "failure")
     lines = document["message"].splitlines()
     assert lines[:-1] == (["oven-1 is hot", "oven-1, oven-2"] if is_final is None else ["oven-1 is hot"])

@@ -1,50 +1,28 @@
 """A real HTTP server gets every row at least once; a repeat has the key of what it repeats, and the same rows."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestration.errors import TidemarkError
-from tests.http_server import Answer, Asked, http_server
+from tests.http_server import Receiver, receiving
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, window, windows
 
 CANARY = "canary-0815-secret"
 
 
-@dataclass
-class Receiver:
-    """What was posted: headers and document; `answers`: codes of the next requests, then 204."""
-
-    requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    url: str = ""
-
-    @property
-    def values(self) -> list[list[float]]:
-        return [[row["value"] for row in document["rows"]] for _, document in self.requests]
-
-    @property
-    def keys(self) -> list[str]:
-        return [headers["Idempotency-Key"] for headers, _ in self.requests]
-
-
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    made = Receiver()
-
-    def answer(asked: Asked) -> Answer:
-        made.requests.append((dict(asked.headers), json.loads(asked.body)))
-        return made.answers.pop(0) if made.answers else 204, b""
-
-    with http_server(answer) as url:
-        made.url = f"{url}/{CANARY}"
-        monkeypatch.setenv("URL", made.url)
+    with receiving() as made:
+        monkeypatch.setenv("URL", f"{made.url}/{CANARY}")
         monkeypatch.setenv("TOKEN", CANARY)
         yield made
+
+
+def values(receiver: Receiver) -> list[list[float]]:
+    return [[row["value"] for row in document["rows"]] for document in receiver.documents]
 
 
 def lake_for(folder: Path, table: str = AGGREGATES, **settings: Any) -> SmallLake:
@@ -55,8 +33,8 @@ def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path
     lake = lake_for(tmp_path, token="${env:TOKEN}")
     lake.write(AGGREGATES, [window(0, number, float(number)) for number in reversed(range(7))]).pin(0)
     assert lake.step()
-    assert receiver.values == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0]]
-    headers, document = receiver.requests[0]
+    assert values(receiver) == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0]]
+    headers, document = receiver.requests[0].headers, receiver.documents[0]
     assert (headers["Authorization"], headers["Content-Type"]) == (f"Bearer {CANARY}", "application/json")
     assert {name: document[name] for name in document if name != "rows"} == {
         "sink": "alarm",
@@ -69,8 +47,8 @@ def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path
     assert not lake.step()
     lake.write(AGGREGATES, [window(0, 2, 9.0, revision=1)]).pin(1)
     assert lake.step()
-    assert receiver.values[3:] == [[9.0]]
-    assert receiver.requests[-1][1]["is_complete"] is False
+    assert values(receiver)[3:] == [[9.0]]
+    assert receiver.documents[-1]["is_complete"] is False
     assert len({*receiver.keys}) == 4
 
 
@@ -96,9 +74,9 @@ def test_what_is_not_accepted_is_sent_again_with_the_same_keys_before_what_came_
     lake.compact(AGGREGATES, first)
     lake.pin(1)
     lake.send_all()
-    assert receiver.values == [*([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] * 2), [6.0], [7.0, 8.0]]
+    assert values(receiver) == [*([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] * 2), [6.0], [7.0, 8.0]]
     assert receiver.keys[:2] == receiver.keys[2:4]
-    by_key = dict(zip(receiver.keys, receiver.values, strict=True))
+    by_key = dict(zip(receiver.keys, values(receiver), strict=True))
     assert sorted(value for values in by_key.values() for value in values) == [*map(float, range(9))]
 
 
@@ -118,7 +96,7 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
         with pytest.raises(TidemarkError) as raised:
             lake.step()
         assert CANARY not in str(raised.value)
-    monkeypatch.setenv("URL", receiver.url)
+    monkeypatch.setenv("URL", f"{receiver.url}/{CANARY}")
     assert lake.step()
     assert [file for file in tmp_path.rglob("*") if file.is_file() and CANARY.encode() in file.read_bytes()] == []
     assert CANARY not in caplog.text
