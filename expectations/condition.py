@@ -14,7 +14,8 @@ import sqlglot
 from sqlglot import exp
 
 from expectations.rule import Kind
-from expectations.terms import TYPES, ConditionError, Term, Terms, instead_of, meant, position, text_of
+from expectations.terms import LIKENESS, TYPES, ConditionError, Term, Terms, instead_of, position, text_of
+from expectations.wording import hint
 
 NUMBER, TEXT, BOOLEAN, TIMESTAMP = Kind.NUMBER, Kind.TEXT, Kind.BOOLEAN, Kind.TIMESTAMP
 CASTABLE = {"DOUBLE": NUMBER, "TEXT": TEXT, "VARCHAR": TEXT, "BOOLEAN": BOOLEAN, "TIMESTAMP": TIMESTAMP} | dict.fromkeys(
@@ -115,7 +116,7 @@ def _column(terms: Terms, node: Any) -> Term:
     written = ".".join(part.name for part in node.parts)
     name = next((name for name in (written, *terms.columns) if name in terms.columns and name.lower() == written.lower()), None)
     if name is None:
-        remedy = meant(written, terms.columns) or f"there are {', '.join(terms.columns)}"
+        remedy = hint(written, terms.columns, f"there are {', '.join(terms.columns)}", LIKENESS)
         raise terms.error(node, f"uses '{written}', which is not a column", remedy)
     terms.names.append(name)
     kind, sql = terms.columns[name], '"' + name.replace('"', '""') + '"'
@@ -226,7 +227,7 @@ def _date_part(terms: Terms, node: Any) -> Term:
     else:
         raise terms.refusal(node)
     if name not in PARTS:
-        raise terms.error(node, f"uses the part '{name}' of a date", meant(name, PARTS) or f"there are {', '.join(PARTS)}")
+        raise terms.error(node, f"uses the part '{name}' of a date", hint(name, PARTS, f"there are {', '.join(PARTS)}", LIKENESS))
     return Term(node, NUMBER, f"date_part('{name}', {terms.sql(instant, TIMESTAMP)})::double")
 
 

@@ -1,7 +1,12 @@
 """A rule: what must be true of a row; and the kinds of values that a row has. Data, without a parser."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import EntryName, Predicate, Setting
 
 
 class Kind(StrEnum):
@@ -22,8 +27,12 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rule:
-    """`holds` is a condition (expectations/condition.py) over a row, true for a good one; null counts as broken."""
+class Rule(Setting):
+    """One rule."""
 
-    name: str
-    holds: str
+    name: EntryName
+    holds: Annotated[Predicate, AfterValidator(lambda text: text.strip())] = Field(
+        examples=["value >= 0", "metric <> 'temperature' or value <> 85"]
+    )
+    """Condition over a reading (device_id, metric, value, unit, event_time, zone, groups, attributes, source, ingested_at), true for a good
+    one; expectations/README.md has the language. What cannot be computed for a reading is null, and null counts as broken."""

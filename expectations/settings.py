@@ -3,6 +3,7 @@
 Readers of YAML, checks, the JSON Schemas of editors and conf/README.md all follow from that declaration.
 """
 
+import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass as plain_dataclass
@@ -88,6 +89,15 @@ def unreadable(problem: str) -> PydanticCustomError:
     return PydanticCustomError("unreadable", "{problem}", {"problem": problem})
 
 
+def expression(text: str) -> str:
+    """The text, where it is a regular expression."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise unreadable(f"is {quoted(text)}, which is no regular expression ({error}); correct it") from None
+    return text
+
+
 class _NotNull:
     """Absent is None, but null in YAML is a mistake: who writes `unit:` and nothing behind it has forgotten something."""
 
@@ -99,6 +109,18 @@ class _NotNull:
 
     def _check(self, value: Any, handler: Any, info: ValidationInfo) -> Any:
         return None if value is None and info.context is None else handler(value)
+
+
+class _Some:
+    """At least one item, where it is written at all; Python has none for what is absent."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_wrap_validator_function(self._check, handler(source))
+
+    def _check(self, value: Any, handler: Any, info: ValidationInfo) -> Any:
+        if value or info.context is not None:
+            return handler(value)
+        return {} if isinstance(value, dict) else ()
 
 
 @plain_dataclass(frozen=True)
@@ -143,13 +165,17 @@ _LOWER_CASE = "use lower-case letters, digits and _, a letter first"
 
 OrAbsent = Annotated[T | None, _NotNull()]
 Unique = Annotated[tuple[T, ...], AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})]
-UniqueSome = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})]
+Some = Annotated[T, Field(min_length=1), _Some()]
+UniqueSome = Annotated[
+    tuple[T, ...], Field(min_length=1), AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True}), _Some()
+]
 Whole = Annotated[int, Field(strict=True)]
 Seconds = Annotated[int, Field(strict=True, le=MAX_SECONDS)]
 Number = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 PlainText = Annotated[str, Field(strict=True)]
 Text = Annotated[str, of_pattern(_VISIBLE, PLAIN, 1000, 1)]
+Expression = Annotated[Text, AfterValidator(expression)]
 Identifier = Annotated[str, of_pattern("^[a-z][a-z0-9_]*$", _LOWER_CASE, 64)]
 Key = Annotated[str, of_pattern(_VISIBLE, PLAIN, 200, 1)]
 Trimmed = Annotated[str, of_pattern(_TRIMMED, "write a text without control characters and without blanks at its ends", 200, 1)]

@@ -1,12 +1,32 @@
-"""Suites: what must be true of one kind of table. Data for Great Expectations, without Spark and I/O."""
+"""Suites: what must be true of one kind of table. A suite is a file of `<conf>/expectations`, or one that Tidemark ships."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import Hidden, Identifier, PlainText, Setting, Some, Unique, UniqueSome, of_pattern
+
+TablePattern = Annotated[str, of_pattern(None, "write the name of a table", None, 1)]
+TableName = Annotated[PlainText, Field(description="A table.", examples=["silver.late"])]
+ColumnName = Annotated[PlainText, Field(description="A column of the table.", examples=["device_id"])]
+Expression = Annotated[
+    str,
+    of_pattern(r"\S", "write an expression", 10_000, 1),
+    Field(description="An expression.", examples=["case when metric = 'temperature' then value end"]),
+]
+ExpectationType = Annotated[str, of_pattern(None, "write a kind of expectation", None, 1)]
+Sentence = Annotated[str, of_pattern(r"\S", "write a sentence", 1000, 1)]
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
+NOT_NULL = {
+    "type": "expect_column_values_to_not_be_null",
+    "kwargs": {"column": "value"},
+    "severity": "critical",
+    "description": "Every reading has a value.",
+}
 
 
 class Severity(StrEnum):
@@ -18,13 +38,17 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Expectation:
-    """`type` and `kwargs` are those of Great Expectations; `description` is one sentence that is true of a good table."""
+class Expectation(Setting):
+    """One expectation."""
 
-    type: str
-    description: str
-    severity: Severity
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    type: ExpectationType = Field(examples=["expect_column_values_to_not_be_null", "expect_column_values_to_be_between"])
+    """A kind of expectation of Great Expectations, or of Tidemark."""
+    description: Sentence = Field(examples=["No value is negative."])
+    """One sentence that is true of a good table."""
+    severity: Severity = Field(examples=["critical"])
+    """How much its failure matters; a critical one ends `tidemark quality` with exit code 1."""
+    kwargs: dict[str, Any] = Field(default_factory=dict, examples=[{"column": "value", "min_value": 0}])
+    """Its arguments, as Great Expectations names them; {$PARAMETER: name} is a value of conf."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -39,21 +63,27 @@ class Expectation:
 
 
 @dataclass(frozen=True)
-class Suite:
-    """`table`: a name, or a pattern with `*` for the tables of all device groups.
+class Suite(Setting):
+    """A suite: what must be true of one kind of table."""
 
-    `columns`: by name, computed before the expectations, in the language of conditions. `columns_in_sql`: computed behind them, in DuckDB's
-    SQL, from more than one row or from lists. `sample`: columns to show of a row that fails.
-    `together_with`: tables whose rows are evaluated together with those of `table`; a column that one of them lacks is null there.
-    """
-
-    name: str
-    table: str
-    expectations: tuple[Expectation, ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
-    columns_in_sql: Mapping[str, str] = field(default_factory=dict)
-    sample: tuple[str, ...] = ()
-    together_with: tuple[str, ...] = ()
+    table: TablePattern = Field(examples=["silver.readings", "gold.*_aggregates"])
+    """The table that is checked; `*` stands for every device group."""
+    expectations: Some[tuple[Annotated[Expectation, Field(examples=[NOT_NULL])], ...]] = Field(examples=[[NOT_NULL]])
+    """Statements that must be true."""
+    together_with: UniqueSome[TableName] = Field(default=(), examples=[["silver.late"]])
+    """Tables whose rows are checked as one with those of `table`; a column that one of them lacks is null there."""
+    sample: Unique[ColumnName] = Field(default=(), examples=[["device_id", "event_time"]])
+    """Columns that are shown of a row that fails."""
+    columns: dict[Identifier, Expression] = Field(
+        default_factory=dict, examples=[{"temperature": "case when metric = 'temperature' then value end"}]
+    )
+    """Columns computed before anything is expected, in this order, each in the language of conditions (expectations/README.md); null where
+    an expectation has nothing to check."""
+    columns_in_sql: dict[Identifier, Expression] = Field(
+        default_factory=dict, examples=[{"mean_of_device": "avg(value) over (partition by device_id)"}]
+    )
+    """Columns computed behind those, each an expression of DuckDB's SQL: for what compares rows, or takes lists apart. No subquery."""
+    name: Hidden[str] = ""
 
     def applies_to(self, table: str) -> bool:
         """Whether the table of this name is of this kind."""
@@ -61,7 +91,5 @@ class Suite:
 
 
 def suite(name: str, document: Mapping[str, Any]) -> Suite:
-    """The suite that a document describes, which is one: orchestration/conf/suite_settings.py says what a document may hold."""
-    made = tuple(Expectation(**entry | {"severity": Severity(entry["severity"])}) for entry in document["expectations"])
-    of_columns = {key: tuple(document.get(key, ())) for key in ("sample", "together_with")}
-    return Suite(name, **{**document, **of_columns, "expectations": made})
+    """The suite of this name that a document without mistakes describes."""
+    return Suite(**document, name=name)

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from expectations.instead import FUNCTIONS, NODES, OWN, SEE
 from expectations.rule import Kind
+from expectations.wording import hint
 
 TYPES = {Kind.NUMBER: "double", Kind.TEXT: "text", Kind.BOOLEAN: "boolean", Kind.TIMESTAMP: "timestamp"}
 """Kinds that can be compared, and the types of SQL that stand for them."""
+LIKENESS = 0.75
+"""Names are short, and what else may stand there is said where none is as like as this."""
 LONGEST = 200_000
 """Letters of SQL. What is checked for infinity stands there twice, so each level of such arithmetic doubles it."""
 
@@ -98,18 +100,13 @@ class Terms:
         for kinds, (noun, remedy) in NODES.items():
             if isinstance(node, kinds):
                 return self.error(node, f"uses {noun}, which conditions do not have", remedy)
-        return self.error(node, f"calls '{name or text_of(node)}', which conditions do not have", meant(name, OWN) or SEE)
+        return self.error(node, f"calls '{name or text_of(node)}', which conditions do not have", hint(name, OWN, SEE, LIKENESS))
 
 
 def position(text: str, start: int) -> str:
     """The position of an offset of the text, as a person counts."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return f" (line {line}, column {column})" if "\n" in text.strip() else f" (column {column})"
-
-
-def meant(name: str, names: Iterable[str]) -> str | None:
-    near = get_close_matches(name[:100], list(names), n=1, cutoff=0.75)
-    return f"did you mean '{near[0]}'?" if near else None
 
 
 def text_of(node: exp.Expr) -> str:

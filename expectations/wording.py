@@ -16,12 +16,12 @@ def quoted(value: object) -> str:
     return f"'{short}'" if isinstance(value, str) else short
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str], likeness: float = 0.6) -> str | None:
     """The one of `names` that `name` was probably meant to be."""
-    return next(iter(difflib.get_close_matches(name[:100], list(islice(names, MAX_COMPARED)), n=1, cutoff=0.6)), None)
+    return next(iter(difflib.get_close_matches(name[:100], list(islice(names, MAX_COMPARED)), n=1, cutoff=likeness)), None)
 
 
-def hint(name: str, names: Iterable[str], otherwise: str) -> str:
+def hint(name: str, names: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
     """The nearest of `names`, else another hint."""
-    meant = nearest(name, names)
+    meant = nearest(name, names, likeness)
     return f"did you mean '{meant}'?" if meant else otherwise

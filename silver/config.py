@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from expectations.rule import Rule
-from silver.spec import Metric, PayloadFormat, Policy
+from silver.policy import Policy
+from silver.spec import Metric, PayloadFormat
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.measurements import MEASURED
+from silver.policy import UNASSIGNED_GROUP, Policy, Unknown
 from silver.schema import DEVICES
-from silver.spec import UNASSIGNED_GROUP, Metric, Policy, Unknown
+from silver.spec import Metric
 
 METRICS = pa.schema(
     [

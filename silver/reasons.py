@@ -108,7 +108,7 @@ def _undeclared(name: str, names: Collection[str], file: str) -> str:
 
 def _format(value: Any, time: Time) -> str:
     texts = pa.array([as_text(value)], pa.string())
-    micros = {format: to_instants(texts, Time("", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
+    micros = {format: to_instants(texts, Time("time", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
     return f"not {time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])
 
 

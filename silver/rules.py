@@ -8,8 +8,8 @@ A row that breaks `something_is_measured` breaks no other rule: a healthy device
 from collections.abc import Sequence
 
 from expectations.rule import Kind, Rule
+from silver.policy import Policy, Unknown
 from silver.schema import SOMETHING_IS_MEASURED
-from silver.spec import Policy, Unknown
 
 READING = {
     **dict.fromkeys(("device_id", "metric"), Kind.TEXT),
@@ -27,8 +27,8 @@ READING = {
 """Columns of silver.readings, for conditions. A test compares them: Arrow, which has them, takes longer to load than all else of a conf."""
 
 
-def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The built-in rules under this policy, then those of conf/rules.yml, all in DuckDB's SQL, which ends in an error for no row."""
+def rules_of(policy: Policy, declared: Sequence[Rule]) -> dict[str, str]:
+    """The built-in rules under this policy, then those of conf/rules.yml, by name, in DuckDB's SQL, which ends in an error for no row."""
     asked_of_measured = {
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
@@ -48,13 +48,13 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         del asked_of_measured["device_is_known"]
     if policy.unknown_metric is Unknown.UNASSIGNED:
         del asked_of_measured["metric_is_known"]
-    return (
-        Rule("payload_is_small_enough", f"payload_bytes <= {policy.max_payload_bytes}"),
-        Rule("payload_is_utf8", "is_utf8"),
-        Rule("payload_is_readable", f"is_readable or payload_bytes > {policy.max_payload_bytes}"),
-        Rule(SOMETHING_IS_MEASURED, "is_measured or not is_readable or not is_utf8"),
-        *(Rule(name, f"not is_measured or ({holds})") for name, holds in asked_of_measured.items()),
-    )
+    return {
+        "payload_is_small_enough": f"payload_bytes <= {policy.max_payload_bytes}",
+        "payload_is_utf8": "is_utf8",
+        "payload_is_readable": f"is_readable or payload_bytes > {policy.max_payload_bytes}",
+        SOMETHING_IS_MEASURED: "is_measured or not is_readable or not is_utf8",
+        **{name: f"not is_measured or ({holds})" for name, holds in asked_of_measured.items()},
+    }
 
 
 def _declared(rule: Rule) -> tuple[str, str]:
@@ -63,5 +63,5 @@ def _declared(rule: Rule) -> tuple[str, str]:
     return rule.name, condition(rule.holds, READING).sql
 
 
-BUILT_IN = tuple(rule.name for rule in rules_of(Policy(lateness_seconds=0, max_future_seconds=0, max_payload_bytes=1), ()))
+BUILT_IN = tuple(rules_of(Policy(lateness_seconds=0, max_future_seconds=0, max_payload_bytes=1), ()))
 """Names of all of them: under this policy none is left out."""

@@ -1,47 +1,52 @@
-"""Metrics of metrics.yml, the policy, and how payloads are read: frozen, free of Spark."""
+"""Metrics of metrics.yml, and how the payloads of sources.yml are read: frozen, free of Spark."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass as plain_dataclass
-from dataclasses import field
-from enum import StrEnum
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic.dataclasses import dataclass
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from expectations.settings import (
     CONFIG,
     EntryName,
+    Flag,
+    Hidden,
     Key,
+    Names,
     Number,
     OrAbsent,
+    PlainText,
     Problem,
     Seconds,
     Setting,
+    Some,
     Text,
     Trimmed,
+    UniqueSome,
     Whole,
+    expression,
+    of_pattern,
+    problems_of_zone,
+    unreadable,
 )
 from expectations.wording import quoted
 from silver.aggregation import Aggregation
+from silver.text_encoding import Encoding
 
-
-class Unknown(StrEnum):
-    """The fate of a reading of a device or metric that nobody declared."""
-
-    QUARANTINE = "quarantine"
-    UNASSIGNED = "unassigned"
-
-
-UNASSIGNED_GROUP = "unassigned"
 BINARY = ("avro", "protobuf", "sparkplug_b")
 """Formats whose payloads are no text, and not divided by line ends."""
 DECLARED = "declared"
 """In `PayloadFormat.schemas`, that of all payloads of a source without a registry."""
 ELEMENT = "each."
 """A field path that begins with this begins at the element of the list `PayloadFormat.each`, not at the event."""
-_UNKNOWN = (
-    "`quarantine`: kept in silver.quarantine. `unassigned`: accepted into the group `unassigned`, which groups.yml must then declare."
-)
+_PATH = "Dotted path of a field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."
+Separator = Annotated[str, of_pattern(r"^[^\r\n\x00]$", "write one character, no line end", 1, 1)]
+Quote = Annotated[
+    str, of_pattern(r"^[!-/:-@\[-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank or picture", 1, 1)
+]
+MeasuredField = Annotated[Text, Field(description=_PATH, examples=["data.temp"])]
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1}))
@@ -127,58 +132,64 @@ class Metric(Setting):
             yield Problem(("conversions", self.unit), "converts the metric's own unit; remove it")
 
 
+def _with_group(text: str) -> str:
+    if not re.compile(expression(text)).groups:
+        raise unreadable(f"is {quoted(text)}, which has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'")
+    return text
+
+
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))
+class Origin(Setting):
+    """The origin of a text; set exactly one of these."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("field", "constant", "file_name", "topic")
+    field: OrAbsent[Text] = Field(default=None, examples=["device"], description=_PATH)
+    constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
+    """The same text for every event of this source."""
+    file_name: OrAbsent[Annotated[Text, AfterValidator(_with_group)]] = Field(default=None, examples=[r"^(.+)\.txt$"])
+    """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
+    topic: OrAbsent[Annotated[Whole, Field(ge=1, le=200)]] = Field(default=None, examples=[2])
+    """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""
+
+
 @dataclass(frozen=True)
-class Policy(Setting):
-    """Promises of the silver layer."""
+class Time(Setting):
+    """When a measurement was made."""
 
-    lateness_seconds: Seconds = Field(ge=0, examples=[600])
-    """How long a reading may arrive after a newer one, of whatever source and device, and still count. A reading further behind is late."""
-    max_future_seconds: Seconds = Field(default=300, ge=0)
-    """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
-    watermark."""
-    max_payload_bytes: Whole = Field(default=1_048_576, ge=1, le=2_147_483_647)
-    """A longer message is quarantined without being read."""
-    max_age_seconds: Whole = Field(default=315_576_000, ge=0, le=100_000_000_000)
-    """An event time further than this before its arrival comes from a clock that was never set: the reading is quarantined. The default is
-    ten years; set more to bring in an older archive."""
-    unknown_device: Unknown = Field(
-        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}"
+    field: Text = Field(examples=["ts"], description=_PATH)
+    format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
+        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "dd/MM/yyyy HH:mm:ss"]
     )
-    unknown_metric: Unknown = Field(
-        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}"
-    )
+    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
+    time_zone: Text = Field(default="UTC", examples=["UTC", "Europe/Brussels"])
+    """IANA name of the zone of times that name none themselves."""
+    repeated_hour: OrAbsent[Literal["first", "second"]] = Field(default=None, examples=["first"])
+    """Which of the two a local time is that comes twice, when summer time ends. Then a time that is skipped, when it begins, is read too.
+    Without this, rows with such times are quarantined."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from problems_of_zone("time_zone", self.time_zone)
 
 
-@plain_dataclass(frozen=True)
-class Origin:
-    """The origin of a text; exactly one is set.
+@dataclass(frozen=True)
+class Value(Setting):
+    """The number of a long row."""
 
-    `file_name` is a regular expression on the path below the landing folder; its first group is the text. `topic` is a level of the topic
-    that a message came by, from 1.
-    """
-
-    field: str | None = None
-    constant: str | None = None
-    file_name: str | None = None
-    topic: int | None = None
+    field: Text = Field(examples=["value"], description=_PATH)
 
 
-@plain_dataclass(frozen=True)
-class Time:
-    """`format`: iso, epoch_s, epoch_ms, epoch_us, epoch_ns, or a Spark datetime pattern.
+class _OfValue:
+    """Behind `str`: YAML has a `Value`, of which Python gets the field."""
 
-    `time_zone` (an IANA name) is that of texts which name none. `repeated_hour`: which of two instants a local time is that the zone has
-    twice, first or second; None: a row with such a time is quarantined.
-    """
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_wrap_validator_function(self._read, handler.generate_schema(Value))
 
-    field: str
-    format: str = "iso"
-    time_zone: str = "UTC"
-    repeated_hour: str | None = None
+    def _read(self, value: Any, handler: Callable[[Any], Value], info: ValidationInfo) -> str:
+        return value if isinstance(value, str) and info.context is None else handler(value).field
 
 
-@plain_dataclass(frozen=True)
-class Registry:
+@dataclass(frozen=True)
+class Registry(Setting):
     """A schema registry with Confluent's interface. `username` may be a reference, and `password` is one, never the secret."""
 
     url: str
@@ -186,42 +197,70 @@ class Registry:
     password: str | None = None
 
 
-@plain_dataclass(frozen=True)
-class PayloadFormat:
-    """How the payload of one source is read.
+def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
+    """A list names metrics whose fields have the same names: those of the elements, where the source has a list of them."""
+    if not isinstance(written, list) or not written or not all(isinstance(name, str) for name in written):
+        return written
+    if len(set(written)) < len(written):
+        raise PydanticCustomError("twice", "names a metric twice")
+    return {name: f"{ELEMENT if info.data.get('each') else ''}{name}" for name in written}
 
-    Field paths are dotted (`data.temperature`); in CSV a field is a column name.
-    Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
-    `each` (not CSV) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
-    `encoding` (JSON and CSV) is a name of Python's codecs.
-    `attributes` maps names to fields whose texts are kept beside the reading. `not_measured`: values that say that nothing was measured;
-    numbers are compared as numbers, and an empty one stands for null too. `words` maps each metric to texts that stand for a value (`on`
-    for 1). Upper and lower case are alike in both.
-    `schemas` (Avro and Protobuf) are what payloads are written by: under DECLARED, or with a registry by the id that a payload begins with.
-    Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in base64 whose last file declares the
-    message. No text at all: nobody knows the schema of this id.
-    """
 
-    format: str  # json | csv | parquet (whose rows are JSON in bronze) | avro | protobuf | sparkplug_b
-    device: Origin
-    time: Time
-    zone: Origin | None = None
-    metric: Origin | None = None
-    value: str | None = None
-    unit: Origin | None = None
-    metrics: dict[str, str] = field(default_factory=dict)
-    each: str | None = None
-    has_header: bool = False
-    columns: tuple[str, ...] = ()
-    separator: str = ","
-    quote: str = '"'
-    encoding: str = "utf-8"
-    attributes: dict[str, str] = field(default_factory=dict)
-    not_measured: tuple[str, ...] = ()
-    words: dict[str, dict[str, float]] = field(default_factory=dict)
-    message: str | None = None
-    registry: Registry | None = None
-    schemas: dict[str, tuple[str, ...]] = field(default_factory=dict)
+_Fields = Some[dict[Annotated[Key, Names("metrics")], MeasuredField]]
+MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schema_input_type=_Fields | UniqueSome[Key])]
+
+
+@dataclass(frozen=True)
+class PayloadFormat(Setting):
+    """How the payload of one source is read. Upper and lower case are alike in `not_measured` and `words`."""
+
+    format: Literal["json", "csv", "parquet", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
+    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
+    file is read as a JSON object. `avro`, `protobuf` and `sparkplug_b`: one message an event, not from files."""
+    device: Origin = Field(examples=[{"field": "device"}])
+    """Which device measured."""
+    time: Time = Field(examples=[{"field": "ts"}])
+    """When it was measured."""
+    zone: OrAbsent[Origin] = Field(default=None, examples=[{"field": "zone"}])
+    """The zone of the measurement; else the zone of the device in devices.yml."""
+    metric: OrAbsent[Origin] = Field(default=None, examples=[{"field": "metric"}])
+    """Long rows (one measurement each): which metric it is."""
+    value: OrAbsent[Annotated[str, _OfValue()]] = Field(default=None, examples=[{"field": "value"}])
+    """Long rows: the number."""
+    unit: OrAbsent[Origin] = Field(default=None, examples=[{"field": "unit"}])
+    """Long rows: the unit of the number; metrics.yml says how to convert it."""
+    each: OrAbsent[Text] = Field(default=None, examples=["readings"])
+    """All but CSV: path of a list with one measurement (or one wide row) an element."""
+    metrics: MeasuredFields = Field(default_factory=dict, examples=[{"temperature": "data.temp"}, ["temperature", "humidity"]])
+    """Wide rows (several measurements each): the field of each metric. A list names metrics whose fields are called as they are; with
+    `each` these are fields of the element."""
+    attributes: dict[Key, MeasuredField] = Field(default_factory=dict, examples=[{"quality": "each.q"}])
+    """Texts of the event that are kept with each reading, by name: rules can ask `attributes['quality'] = 'true'`."""
+    not_measured: UniqueSome[PlainText] = Field(default=(), examples=[["---", "unavailable", "NaN", ""]])
+    """Values that say that nothing was measured. Upper and lower case are alike, numbers are compared as numbers, and "" stands for a blank
+    or null value too."""
+    message: OrAbsent[Text] = Field(default=None, examples=["plant.Reading"])
+    """Protobuf with a schema file: full name of the message."""
+    registry: OrAbsent[Registry] = None
+    """Avro and Protobuf: where the schemas are, instead of a file."""
+    has_header: Flag = Field(default=False, validation_alias="header", examples=[True])
+    """CSV: whether the first line of each file names the columns. It may name one fewer than all rows have: their first value is then a row
+    number."""
+    columns: UniqueSome[Text] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])
+    """CSV: names of the columns in order; required without a header, and with one they replace it."""
+    separator: Separator = Field(default=",", examples=[",", ";", "\t"])
+    """CSV: the character between two values."""
+    quote: Quote = '"'
+    """CSV: the character around values that hold the separator."""
+    encoding: Encoding = Field(default="utf-8", examples=["latin-1", "windows-1252", "utf-16"])
+    """JSON and CSV: the encoding of the text, by a name that Python's codecs know. A file that is in another is left out and told; utf-16
+    without a byte order mark is little-endian."""
+    words: Hidden[dict[str, dict[str, float]]] = Field(default_factory=dict)
+    """Texts that stand for a value, such as `on` for 1, by metric."""
+    schemas: Hidden[dict[str, tuple[str, ...]]] = Field(default_factory=dict)
+    """Schemas that payloads are written by: under DECLARED, or with a registry by the id that a payload begins with; no text at all where
+    nobody knows the schema of this id. Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in
+    base64 whose last file declares the message."""
 
     @property
     def is_binary(self) -> bool:
@@ -231,14 +270,15 @@ class PayloadFormat:
     @property
     def is_read_by_position(self) -> bool:
         """Whether what an event means depends on the name of its file, or on its topic."""
-        return any(origin.file_name is not None or origin.topic is not None for origin in self._origins)
+        return any(origin.file_name is not None or origin.topic is not None for _, origin in self.origins)
 
     @property
     def fields(self) -> list[str]:
-        of_origins = [origin.field for origin in self._origins if origin.field is not None]
+        of_origins = [origin.field for _, origin in self.origins if origin.field is not None]
         measured = [*self.metrics.values(), *([self.value] if self.value else [])]
         return list(dict.fromkeys([*of_origins, self.time.field, *measured, *self.attributes.values()]))
 
     @property
-    def _origins(self) -> list[Origin]:
-        return [origin for origin in (self.device, self.zone, self.metric, self.unit) if origin is not None]
+    def origins(self) -> list[tuple[str, Origin]]:
+        """The texts that come from somewhere, by setting."""
+        return [(key, origin) for key in ("device", "zone", "metric", "unit") if (origin := getattr(self, key))]

@@ -14,8 +14,9 @@ from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.policy import Policy
 from silver.schema import DEVICES, READINGS, REFERENCES
-from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Conversion, Metric, Origin, PayloadFormat, Time
 
 INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METRICS = {

@@ -39,7 +39,7 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     from orchestration.conf.load import load as load_conf
     from orchestration.storage.registry import load as load_devices
     from orchestration.utc import aware
-    from silver.spec import Unknown
+    from silver.policy import Unknown
 
     conf = load_conf(obj["conf"])
     if since is not None and conf.policy.unknown_device is not Unknown.QUARANTINE:

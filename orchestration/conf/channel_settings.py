@@ -1,21 +1,24 @@
-"""Settings of section `channels` of alerts.yml: who is told about alerts."""
+"""Settings of section `channels` of alerts.yml: who is told about alerts; and of the addresses that channels and sinks have."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import CONFIG, Key, OrAbsent, Setting, Text
+from expectations.settings import CONFIG, Key, OrAbsent, Problem, Setting, Text, of_pattern
+from orchestration.conf.kafka_options import OF_SINK, problems_of_options
 from orchestration.conf.secrets import Option, Secret, Url
-from orchestration.conf.sink_settings import TopicName
+
+TopicName = Annotated[str, of_pattern("^[A-Za-z0-9._-]+$", "use letters, digits, dots, - and _", 249)]
 
 
 @dataclass(frozen=True)
 class AddressSettings(Setting):
     """An address of HTTP."""
 
-    url: Url = Field(examples=["${env:URL}", "http://alerts.plant.example"])
-    """Begins with https:// or http://. One that holds a secret is named as `${env:NAME}` or `${file:PATH}`."""
+    url: Url = Field(examples=["${env:URL}", "https://plant.example/rows"])
+    """Address that begins with https:// or http://. One that holds a secret is named as `${env:NAME}` or `${file:PATH}`."""
     token: OrAbsent[Secret] = Field(default=None, examples=["${env:TOKEN}"])
     """Sent as `Authorization: Bearer`."""
 
@@ -26,12 +29,15 @@ class BrokerSettings(Setting):
 
     servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
     """Addresses of the first brokers: host:port, with commas between them."""
-    topic: TopicName = Field(examples=["alerts"])
-    """Its name. It has to be there."""
+    topic: TopicName = Field(examples=["kitchen", "alerts"])
+    """Name of the topic. Create it first, for a sink best with `cleanup.policy=compact`."""
     options: dict[Key, Option] = Field(
         default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
     )
-    """Settings of librdkafka, as those of a sink."""
+    """Settings of librdkafka for the connection, as those of a source, and for the producer, such as `compression.type`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from problems_of_options(self.options, OF_SINK)
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))

@@ -9,12 +9,10 @@ from typing import Any
 
 from expectations.wording import quoted
 from gold.windows.spec import Group
+from orchestration.conf.devices import Device, Membership
 from orchestration.conf.diagnostic import Diagnostic
-from orchestration.conf.membership import Membership
-from orchestration.conf.model import Device
-from orchestration.conf.names import Declared
+from orchestration.conf.names import Declared, check_objects
 from orchestration.conf.structure import check_structure
-from orchestration.conf.walk import walk
 from orchestration.errors import ConfError
 
 FIELDS = ("device_id", "zone", "groups", "label")
@@ -42,7 +40,7 @@ def devices_in(file: Path, groups: Mapping[str, Group] | None = None) -> list[De
         # An empty value is the same as none.
         written = {name: value for name, value in fields.items() if value not in (None, "", [])}
         checked = check_structure("devices", {"devices": {device_id: written}})
-        findings = [*checked.findings, *walk(checked.sound, declared)]
+        findings = [*checked.findings, *check_objects(checked.sound, declared)]
         mistakes += [str(Diagnostic(str(file), line, finding.text)) for finding in findings]
         if not findings:
             devices[device_id] = membership.completed(checked.sound["devices"][device_id])

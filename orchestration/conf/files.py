@@ -6,15 +6,16 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
+from expectations.rule import Rule
 from expectations.settings import Identifier, Named, Setting, Trimmed
+from expectations.suite import Suite
 from gold.alerts.spec import AlertSettings
 from gold.flows.spec import FlowSpec
 from gold.windows.spec import Group
 from orchestration.conf.channel_settings import ChannelSettings
+from orchestration.conf.devices import Device
 from orchestration.conf.pipeline_settings import PipelineFile
-from orchestration.conf.plant_settings import Device, RulesFile
 from orchestration.conf.source_settings import SourcesFile
-from orchestration.conf.suite_settings import SuiteFile
 from silver.spec import Metric
 
 
@@ -49,6 +50,14 @@ class GroupsFile(Setting):
         examples=[{"kitchen": {"metrics": ["temperature"]}}]
     )
     """Groups by name; each is shown as `gold.<group>_aggregates` and `gold.<group>_vectors`."""
+
+
+@dataclass(frozen=True)
+class RulesFile(Setting):
+    """Conditions that a reading must meet, beside the built-in rules."""
+
+    rules: Named[dict[Identifier, Rule] | None] = Field(examples=[{"value_is_positive": {"holds": "value >= 0"}}])
+    """Rules by name. The name says what is true of a good reading; silver.quarantine shows it."""
 
 
 @dataclass(frozen=True)
@@ -90,4 +99,4 @@ OPTIONAL = ("rules", "flows", "alerts")
 """Files that may be absent: then there are none of what they declare."""
 ENTRIES = (*FILES[1:], "references", "sinks", "channels")
 """Settings whose entries are objects of their own, each with a name."""
-MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": SuiteFile}
+MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": Suite}

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from expectations.wording import hint, quoted
 from gold.windows.spec import Group, Vector
-from orchestration.conf.membership import Membership
+from orchestration.conf.devices import Device, Membership
 from orchestration.conf.names import Declared
-from orchestration.conf.plant_settings import Device
 from orchestration.conf.structure import Finding
 
 Devices = Mapping[str, Device]

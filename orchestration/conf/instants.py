@@ -60,7 +60,7 @@ def time_format_of(values: Sequence[Scalar], least: float = 0.95) -> TimeFormat 
 
 def seconds_of(values: Sequence[Scalar], format: str) -> list[float | None]:
     """Since 1970, in UTC where a text names no zone. None for what silver cannot read, and for an epoch outside of EARLIEST to LATEST."""
-    instants, _ = to_instants(pa.array([str(value).strip() for value in values], pa.string()), Time("", format))
+    instants, _ = to_instants(pa.array([str(value).strip() for value in values], pa.string()), Time("time", format))
     seconds = [None if micros is None else micros / 1e6 for micros in instants.cast(pa.int64()).to_pylist()]
     return [None if second is None or (format in EPOCH_UNITS and not EARLIEST <= second < LATEST) else second for second in seconds]
 

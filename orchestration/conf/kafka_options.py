@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from expectations.settings import Step
+from expectations.settings import Problem
 from expectations.wording import hint
 from orchestration.conf.secrets import REFERENCE
-from orchestration.conf.structure import Finding
 
 SECRETS = frozenset(
     {
@@ -43,20 +42,15 @@ OF_EVENT_HUBS = ("sasl.username", "$ConnectionString")
 AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
 
 
-def check_options(path: tuple[Step, ...], options: Mapping[str, str], allowed: frozenset[str]) -> Iterator[Finding]:
-    """`path` leads to them."""
+def problems_of_options(options: Mapping[str, str], allowed: frozenset[str]) -> Iterator[Problem]:
+    """The values are not repeated: one may be a secret in the wrong place."""
     for name, value in options.items():
-        if problem := _problem_of_option(name, value, allowed):
-            yield Finding.of((*path, name), problem)
-
-
-def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | None:
-    """The value is not repeated: it may be a secret in the wrong place."""
-    if name not in allowed:
-        otherwise = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
-        return f"is no option that may be set; {hint(name, allowed, otherwise)}"
-    if re.fullmatch(REFERENCE, value) or (name, value) == OF_EVENT_HUBS:
-        return None
-    if name in SECRETS:
-        return f"is a secret, which must not stand in a file of the conf; {AS_REFERENCE}"
-    return f"holds a $ that names nothing; {AS_REFERENCE} and nothing beside it" if "$" in value else None
+        if name not in allowed:
+            otherwise = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
+            yield Problem(("options", name), f"is no option that may be set; {hint(name, allowed, otherwise)}")
+        elif re.fullmatch(REFERENCE, value) or (name, value) == OF_EVENT_HUBS:
+            continue
+        elif name in SECRETS:
+            yield Problem(("options", name), f"is a secret, which must not stand in a file of the conf; {AS_REFERENCE}")
+        elif "$" in value:
+            yield Problem(("options", name), f"holds a $ that names nothing; {AS_REFERENCE} and nothing beside it")

@@ -1,69 +1,61 @@
-"""Check the files of a conf together: references, and settings that contradict each other.
+"""Check the files of a conf together: names, references, and settings that contradict each other.
 
 Objects that are wrong by themselves are not checked. Yet their names count as declared, so that one mistake does not make others.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from expectations.condition import Condition, condition
+from expectations.rule import Kind, Rule
 from expectations.settings import Step
-from expectations.wording import quoted
-from orchestration.conf.alert_meaning import check_alerts
-from orchestration.conf.channel_meaning import check_channels
-from orchestration.conf.flow_meaning import check_flows
+from expectations.terms import ConditionError
+from expectations.wording import hint, quoted
+from gold.alerts.signals import FAST_FIELDS, fields
+from gold.alerts.spec import AlertSettings
+from gold.flows.spec import FlowSpec
+from gold.schema import FLOW_KINDS, KINDS
+from gold.windows.spec import Group
 from orchestration.conf.group_meaning import check_groups
-from orchestration.conf.names import Declared
-from orchestration.conf.pipeline_settings import Engine, heap_bytes
+from orchestration.conf.names import Declared, check_objects
+from orchestration.conf.pipeline_settings import GateMode, Quality
 from orchestration.conf.place import absolute
-from orchestration.conf.quality_meaning import check_quality
 from orchestration.conf.reference_settings import ReferenceSettings
-from orchestration.conf.rule_meaning import check_rules
-from orchestration.conf.sink_meaning import check_sinks
+from orchestration.conf.sink_settings import MART, SinkSettings
 from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.source_settings import SourceSettings
-from orchestration.conf.spark_options import check_settings
 from orchestration.conf.structure import Finding
-from orchestration.conf.walk import walk
-from silver.spec import UNASSIGNED_GROUP, Policy, Unknown
+from silver.policy import UNASSIGNED_GROUP, Policy, Unknown
+from silver.rules import BUILT_IN, READING
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 """Characters of a path below which delta-rs finds no table: it takes paths for URLs."""
-LEAST_DRIVER_MEGABYTES = 512
-"""Spark refuses to start with less than about 450 MB."""
+OF_EVENTS = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
+HOLDABLE = "silver.readings"
+"""The one table of which something is handed over."""
+Path_ = tuple[Step, ...]
 
 
 def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
     """`sound`: what the files set at their top, without what is wrong."""
-    sources, devices = sound.get("sources", {}), sound.get("devices") or {}
+    sources, groups, alerts = sound.get("sources", {}), sound.get("groups") or {}, sound.get("alerts") or {}
+    yield from check_objects(sound, declared)
+    yield from check_sources(sources, declared)
+    yield from check_groups(groups, sound.get("devices") or {}, declared)
     if policy := sound.get("policy"):
         yield from _check_policy(policy, declared)
-    if engine := sound.get("engine"):
-        yield from _check_engine(engine)
     if quality := sound.get("quality"):
-        yield from check_quality(quality, declared)
-    if (page := sound.get("page")) and not page.token and not is_loopback(page.host):
-        yield Finding.of(("page", "host"), f"is {quoted(page.host)}, which other machines reach; set page.token, or keep 127.0.0.1")
+        yield from _check_gates(quality, declared)
     yield from _check_references(sound.get("references", {}))
-    yield from check_sinks(sound.get("sinks", {}), declared)
-    yield from check_sources(sources, declared)
-    yield from check_groups(sound.get("groups") or {}, devices, declared)
-    yield from check_rules(sound.get("rules") or {}, sources)
-    yield from check_flows(sound.get("flows") or {}, declared)
-    yield from check_alerts(sound.get("alerts") or {}, sound.get("groups") or {})
-    yield from check_channels(sound.get("channels", {}), sound.get("alerts") or {})
+    yield from _check_sinks(sound.get("sinks", {}), declared)
+    yield from _check_rules(sound.get("rules") or {}, sources)
+    yield from _check_flows(sound.get("flows") or {}, declared)
+    yield from _check_alerts(alerts, groups)
+    yield from _check_inhibitions(alerts)
     yield from _check_paths(folder, sound)
-    yield from walk(sound, declared)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address to listen on."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_policy(policy: Policy, declared: Declared) -> Iterator[Finding]:
@@ -73,11 +65,15 @@ def _check_policy(policy: Policy, declared: Declared) -> Iterator[Finding]:
             yield Finding.of(("policy", key), problem)
 
 
-def _check_engine(engine: Engine) -> Iterator[Finding]:
-    if engine.driver_memory is not None and heap_bytes(engine.driver_memory) >> 20 < LEAST_DRIVER_MEGABYTES:
-        problem = f"is '{engine.driver_memory.lower()}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
-        yield Finding.of(("engine", "driver_memory"), problem)
-    yield from check_settings(("engine", "settings"), engine.settings)
+def _check_gates(quality: Quality, declared: Declared) -> Iterator[Finding]:
+    names = ["bronze.events", *OF_EVENTS, *declared.of_gold]
+    for table, mode in quality.gates.items():
+        if table not in names and (declared.entries["groups"] is not None or not table.startswith("gold.")):
+            problem = f"names {quoted(table)}, which is no table; {hint(table, names, 'they are ' + ', '.join(names))}"
+            yield Finding.of(("quality", "gates"), problem, table)
+        elif mode == GateMode.HOLD and table != HOLDABLE:
+            problem = f"is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"
+            yield Finding.of(("quality", "gates", table), problem)
 
 
 def _check_references(references: Mapping[str, ReferenceSettings]) -> Iterator[Finding]:
@@ -91,9 +87,89 @@ def _check_references(references: Mapping[str, ReferenceSettings]) -> Iterator[F
             taken[attribute] = name
 
 
+def _check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterator[Finding]:
+    names = [*OF_EVENTS, *declared.of_gold, *declared.of_flows]
+    is_readable = None not in (declared.entries["groups"], declared.entries["flows"])
+    for name, sink in sinks.items():
+        if sink.table not in names and not MART.fullmatch(sink.table) and (is_readable or not sink.table.startswith("gold.")):
+            remedy = hint(sink.table, names, "name a table of silver, gold or marts, such as silver.readings")
+            yield Finding.of(("sinks", name, "table"), f"is {quoted(sink.table)}, which cannot be sent; {remedy}")
+
+
+def _check_rules(rules: Mapping[str, Rule], sources: Mapping[str, SourceSettings]) -> Iterator[Finding]:
+    """Rules that no reading can be asked, and those that no reading of a source can keep."""
+    for name, rule in rules.items():
+        if name in BUILT_IN:
+            yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
+        path = ("rules", name, "holds")
+        try:
+            problem = _absent_attribute(condition(rule.holds, READING), sources)
+        except ConditionError as error:
+            yield Finding.of(path, str(error))
+        else:
+            if problem:
+                yield Finding.of(path, problem, is_warning=True)
+
+
+def _absent_attribute(asked: Condition, sources: Mapping[str, SourceSettings]) -> str | None:
+    """Which source lacks what the rule asks for; None where it says what is to become of readings without it, or of a source."""
+    if asked.considers_null or "source" in asked.columns:
+        return None
+    for attribute in asked.attributes:
+        for name, source in sources.items():
+            if attribute not in source.attributes:
+                problem = f"uses attributes['{attribute}'], which source {name} does not have: all of its measurements would be quarantined"
+                return f"{problem}; begin it with: source <> '{name}' or ..., or declare the attribute of the source"
+    return None
+
+
+def _check_flows(flows: Mapping[str, FlowSpec], declared: Declared) -> Iterator[Finding]:
+    """Names that SQL can tell apart, and conditions over a reading."""
+    taken = {name.removeprefix("gold.") for name in declared.of_gold} | {*KINDS, *FLOW_KINDS, "alerts", "live"}
+    for name, flow in flows.items():
+        if name in taken or name.endswith("_history"):
+            yield Finding(("flows", name), f"{quoted(name)} is, or may be, the name of another table of gold; choose another")
+        path = ("flows", name, flow.chosen[0])
+        for key in ("when", "left_when", "right_when"):
+            yield from _check_condition((*path, key), getattr(flow.kind, key, None), READING)
+        for number, transition in enumerate(flow.states.transitions if flow.states else ()):
+            yield from _check_condition((*path, "transitions", number, "when"), transition.when, READING)
+
+
+def _check_alerts(alerts: Mapping[str, AlertSettings], groups: Mapping[str, Group]) -> Iterator[Finding]:
+    """`groups` are without mistakes. A group without devices is none: they may come by `tidemark devices load`."""
+    features = {name: group.vector.features for name, group in groups.items() if group.vector}
+    for name, alert in alerts.items():
+        if alert.vector and (group := groups.get(alert.vector)) and group.vector is None:
+            problem = f"names {quoted(alert.vector)}, which has no vector; declare one in groups.yml"
+            yield Finding.of(("alerts", name, "vector"), problem)
+        elif not alert.vector or alert.vector in groups:
+            columns = FAST_FIELDS if alert.fast and alert.reading else fields(alert.signal_of(features))
+            for key in ("when", "recover_when"):
+                yield from _check_condition(("alerts", name, key), getattr(alert, key), columns)
+
+
+def _check_condition(path: Path_, text: str | None, columns: Mapping[str, Kind]) -> Iterator[Finding]:
+    try:
+        if text:
+            condition(text, columns)
+    except ConditionError as error:
+        yield Finding.of(path, str(error))
+
+
+def _check_inhibitions(alerts: Mapping[str, AlertSettings]) -> Iterator[Finding]:
+    """No alerts silence each other."""
+    try:
+        TopologicalSorter({name: alert.inhibited_by for name, alert in alerts.items()}).prepare()
+    except CycleError as error:
+        first, *others = error.args[1]
+        problem = f"leads back to itself by {' and '.join(others) or first}; none of them would ever be told. Take one out"
+        yield Finding.of(("alerts", first, "inhibited_by"), problem)
+
+
 def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:
     """`sound`: what the files set at their top. The lake's own files would be read as events, or one file for two sources."""
-    settings: list[tuple[tuple[Step, ...], str, Path]] = [(("lake",), "the lake", sound["lake"])] if "lake" in sound else []
+    settings: list[tuple[Path_, str, Path]] = [(("lake",), "the lake", sound["lake"])] if "lake" in sound else []
     sources: Mapping[str, SourceSettings] = sound.get("sources", {})
     settings += [(("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items() if source.path]
     settings += [
@@ -110,6 +186,3 @@ def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:
                 relation = "is" if path == taken else "lies inside" if taken in path.parents else "holds"
                 yield Finding.of(at, f"{relation} the folder of {other}; give each a folder of its own")
         seen[label] = path
-    if "dbt" in sound and (project := sound["dbt"].project) and not (project / "dbt_project.yml").is_file():
-        problem = f"is {quoted(str(project))}, where no dbt_project.yml lies; name the folder of a dbt project, or leave it out"
-        yield Finding.of(("dbt", "project"), problem)

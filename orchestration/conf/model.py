@@ -11,6 +11,7 @@ from gold.alerts.spec import Alert, NoticePolicy
 from gold.flows.spec import FlowSpec
 from gold.windows.spec import Group, Late
 from orchestration.conf.channel_settings import ChannelSettings
+from orchestration.conf.devices import Device
 from orchestration.conf.pipeline_settings import (
     Engine,
     GateMode,
@@ -22,12 +23,12 @@ from orchestration.conf.pipeline_settings import (
     SqlServerSettings,
 )
 from orchestration.conf.place import GroupWindows, Place
-from orchestration.conf.plant_settings import Device
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
 from orchestration.location import Location
-from silver.spec import Metric, PayloadFormat, Policy
+from silver.policy import Policy
+from silver.spec import Metric, PayloadFormat
 
 __all__ = [
     "Conf",

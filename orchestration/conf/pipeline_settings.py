@@ -16,9 +16,10 @@ from orchestration.conf.place import absolute
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
+from orchestration.conf.spark_options import problems_of_settings
 from orchestration.conf.transport_settings import Port
-from orchestration.conf.values import AbsolutePath, Instant, OfText
-from silver.spec import Policy
+from orchestration.conf.values import AbsolutePath, Instant, OfText, is_loopback
+from silver.policy import Policy
 
 Memory = Annotated[str, of_pattern("^[1-9][0-9]{0,5}[mgMG]$", "write digits and m or g", None)]
 Address = Annotated[str, of_pattern(r"^https?://[^\s\x00-\x1f\x7f]+$", "write an address that begins with https:// or http://", 2000)]
@@ -51,6 +52,8 @@ def _result_file(folder: Path, text: str) -> Path:
     return absolute(folder, text)
 
 
+LEAST_DRIVER_MEGABYTES = 512
+"""Spark refuses to start with less than about 450 MB."""
 RESULTS = (".csv", ".json", ".parquet")
 ResultFile = Annotated[Path, OfText(_result_file)]
 Query = Annotated[str, Field(strict=True, min_length=1, max_length=100_000)]
@@ -86,6 +89,12 @@ class Engine(Setting):
     """Pause between micro-batches of `tidemark run`; 0 starts the next one at once."""
     max_batch_bytes: Whole = Field(default=268_435_456, ge=1_048_576, le=1_099_511_627_776)
     """About how much input one micro-batch takes, so that a backlog fits the memory."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.driver_memory is not None and heap_bytes(self.driver_memory) >> 20 < LEAST_DRIVER_MEGABYTES:
+            text = f"is '{self.driver_memory.lower()}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
+            yield Problem(("driver_memory",), text)
+        yield from problems_of_settings(self.settings)
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,11 @@ class DbtSettings(Setting):
     """Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. `dbt build`
     makes of it what yours needs, `dbt build --all` all. A path as for `lake`. Absent or null: the one that Tidemark ships."""
 
+    def problems(self) -> Iterator[Problem]:
+        if self.project and not (self.project / "dbt_project.yml").is_file():
+            text = f"is {quoted(str(self.project))}, where no dbt_project.yml lies; name the folder of a dbt project, or leave it out"
+            yield Problem(("project",), text)
+
 
 @dataclass(frozen=True)
 class QuerySettings(Setting):
@@ -174,6 +188,10 @@ class PageSettings(Setting):
     """Who looks must have it: in the address, `?token=TOKEN`, or as `Authorization: Bearer TOKEN`."""
     names: Unique[Text] = Field(default=(), examples=[["plant.example"]])
     """Names, with their port where it is not that of the page, by which browsers call it, such as that of a proxy; others are refused."""
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.token and not is_loopback(self.host):
+            yield Problem(("host",), f"is {quoted(self.host)}, which other machines reach; set page.token, or keep 127.0.0.1")
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,21 @@
 """Settings of the section `sinks` of pipeline.yml. They declare and check; orchestration/connectors/sinks sends the rows."""
 
+import re
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
-from orchestration.conf.secrets import Endpoint, Option, Secret, Url
+from expectations.settings import Flag, OrAbsent, PlainText, Problem, Setting, Text, UniqueSome, Whole, of_pattern
+from orchestration.conf.channel_settings import AddressSettings, BrokerSettings
+from orchestration.conf.secrets import Endpoint
 from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.conf.values import WrittenPath
 
+MART = re.compile("marts[.][a-z_][a-z0-9_]*")
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
-TopicName = Annotated[str, of_pattern("^[A-Za-z0-9._-]+$", "use letters, digits, dots, - and _", 249)]
 FunctionName = Annotated[
     str, of_pattern("^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$", "write module:function", 200)
 ]
@@ -39,25 +42,17 @@ class FilesSettings(Setting):
 
 
 @dataclass(frozen=True)
-class WebhookSettings(Setting):
+class WebhookSettings(AddressSettings):
     """An address that rows are posted to as JSON: at least once, a repeat under the same `Idempotency-Key`."""
 
-    url: Url = Field(examples=["${env:URL}", "https://plant.example/rows"])
-    """Address that begins with https:// or http://. One that holds a secret is named as `${env:NAME}` or `${file:PATH}`."""
-    token: OrAbsent[Secret] = Field(default=None, examples=["${env:TOKEN}"])
-    """Sent as `Authorization: Bearer`."""
     rows_per_request: Whole = Field(default=500, ge=1, le=100_000)
     """Largest number of rows in one request."""
 
 
 @dataclass(frozen=True)
-class TopicSettings(Setting):
+class TopicSettings(BrokerSettings):
     """A topic of Kafka: a message a row, under its key. Exactly once for consumers that read what is committed, or at least once."""
 
-    servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
-    """Addresses of the first brokers: host:port, with commas between them."""
-    topic: TopicName = Field(examples=["kitchen"])
-    """Name of the topic. Create it first, best with `cleanup.policy=compact`."""
     format: Literal["json", "avro"] = "json"
     """Kind of the values; keys are JSON."""
     key: UniqueSome[Text] = Field(default=(), examples=[["day", "device_id"]])
@@ -66,10 +61,11 @@ class TopicSettings(Setting):
     """Send each batch and its position in one transaction: exactly once. With false: at least once."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "http://registry:8081"}])
     """Schema registry of Avro; without one a value is in Avro's single-object encoding."""
-    options: dict[Key, Option] = Field(
-        default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
-    )
-    """Settings of librdkafka for the connection, as those of a source, and for the producer, such as `compression.type`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.registry and self.format == "json":
+            yield Problem(("registry",), "is for avro, but format is json; remove it, or set `format: avro`")
 
 
 @dataclass(frozen=True)
@@ -89,6 +85,13 @@ class SinkSettings(Setting):
     """An HTTP address."""
     python: OrAbsent[FunctionName] = Field(default=None, examples=["plant_export:receive"])
     """A function of yours, called with an Arrow table and a `Batch`: at least once. The module may lie beside the conf folder."""
+
+    def problems(self) -> Iterator[Problem]:
+        is_mart = MART.fullmatch(self.table) is not None
+        if self.kafka and is_mart and not self.kafka.key:
+            yield Problem(("kafka",), "has no key; name the columns that tell rows of the mart apart")
+        if self.kafka and self.kafka.key and not is_mart:
+            yield Problem(("kafka", "key"), "is for marts; remove it")
 
     @property
     def target(self) -> str:

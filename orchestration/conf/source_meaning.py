@@ -1,4 +1,4 @@
-"""Check sources.yml: each payload can be read the way it is declared."""
+"""Check sources.yml: each payload can be read the way it is declared, by the way it comes; and no two sources are in each other's way."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from expectations.settings import Step
 from expectations.wording import hint, quoted
 from orchestration.conf.names import Declared, is_json_path
-from orchestration.conf.payload_meaning import check_payload_schema
-from orchestration.conf.source_settings import SourceSettings, TimeSettings
+from orchestration.conf.payload_schemas import check_payload_schema
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding, where
-from orchestration.conf.transport_meaning import check_transports
 from silver.spec import ELEMENT
 from silver.time_patterns import time_expression
 
 CSV_ONLY = ("header", "columns", "separator", "quote")
+ONLY_OF_FILES = ("files", "settle_seconds", "header")
 NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns")
 PROBABLY_WRONG = {
     "^(?!.*([Hhs]m|m[Hhs])).*m": "has minutes (m) that stand beside no hour; MM is the month, mm are minutes",
@@ -22,29 +22,73 @@ PROBABLY_WRONG = {
 }
 """Mistakes in the letters of a time pattern, in which each run of one letter counts as one."""
 Path = tuple[Step, ...]
+Base = tuple[str, str]
 
 
 def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
-    yield from check_transports(sources, declared)
+    yield from _check_addresses(sources)
     for name, source in sources.items():
-        base: Path = ("sources", name)
+        base = ("sources", name)
+        written = declared.written(name)
+        yield from _check_origins(base, source, source.chosen[0])
+        if not source.path:
+            yield from _check_not_landed(base, source, written, source.chosen[0])
         yield from _check_measured(base, source)
-        yield from _check_format(base, source, declared.written(name))
-        yield from _check_time((*base, "time"), source.time)
-        for metric in source.metrics:
-            if declared.lacks("metrics", metric):
-                yield Finding.of((*base, "metrics"), f"names {declared.unknown('metrics', metric)}", metric)
+        yield from _check_format(base, source, written)
+        if source.time.format not in NAMED_FORMATS:
+            yield from _check_pattern((*base, "time", "format"), source.time.format)
         constant = source.metric and source.metric.constant
         if constant and declared.lacks("metrics", constant):
             yield Finding.of((*base, "metric"), f"names {declared.unknown('metrics', constant)}", "constant")
         fields = _fields(base, source)
         yield from check_payload_schema(base, source, fields)
-        yield from (
-            _check_columns(base, source.columns, fields) if source.format == "csv" else _check_json_paths(base, source.each, fields)
-        )
+        if source.format == "csv":
+            yield from _check_columns(base, source.columns, fields)
+        else:
+            yield from _check_json_paths(base, source.each, fields)
 
 
-def _check_measured(base: Path, source: SourceSettings) -> Iterator[Finding]:
+def _check_addresses(sources: Mapping[str, SourceSettings]) -> Iterator[Finding]:
+    """No two listen on one port, or are one client of a broker."""
+    taken: dict[tuple[str, str | int], str] = {}
+    for name, source in sources.items():
+        for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
+            if endpoint and endpoint.port:
+                if other := taken.get((endpoint.host, endpoint.port)):
+                    problem = f"is {endpoint.port}, on which {other} listens too; choose another"
+                    yield Finding.of(("sources", name, key, "port"), problem)
+                taken[endpoint.host, endpoint.port] = name
+        if source.mqtt and (client := source.mqtt.client_id):
+            if other := taken.get((source.mqtt.broker, client)):
+                problem = f"is {quoted(client)}, which {other} has at this broker too; choose another"
+                yield Finding.of(("sources", name, "mqtt", "client_id"), problem)
+            taken[source.mqtt.broker, client] = name
+
+
+def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Finding]:
+    most = 1 if way == "kafka" else source.mqtt.most_levels if source.mqtt else None
+    for key, origin in source.origins:
+        if origin.file_name and way not in ("path", "s3"):
+            yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
+        if origin.topic and way not in ("kafka", "mqtt"):
+            yield Finding.of((*base, key, "topic"), f"is for MQTT and Kafka, but events come by {way}; take a field or a constant")
+        elif origin.topic and most is not None and origin.topic > most:
+            whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
+            yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")
+
+
+def _check_not_landed(base: Base, source: SourceSettings, written: Collection[str], way: str) -> Iterator[Finding]:
+    for key in ONLY_OF_FILES:
+        if key in written and (key != "header" or (source.has_header and way != "s3")):
+            remedy = f"name the columns in {base[1]}.columns" if key == "header" else "remove it"
+            yield Finding.of((*base, key), f"is for files, but events come by {way}; {remedy}")
+    if source.format == "parquet" and way != "s3":
+        yield Finding.of((*base, "format"), f"is parquet, which is for files and objects, but events come by {way}; choose another")
+    if way == "delta" and source.format == "csv":
+        yield Finding.of((*base, "format"), "is csv, but rows of a table are read as JSON; write json")
+
+
+def _check_measured(base: Base, source: SourceSettings) -> Iterator[Finding]:
     long = [key for key in ("metric", "value") if getattr(source, key)]
     if long and source.metrics:
         yield Finding.of(base, f"sets {' and '.join(long)} (long rows) and metrics (wide rows); keep one of the two", "metrics")
@@ -55,26 +99,20 @@ def _check_measured(base: Path, source: SourceSettings) -> Iterator[Finding]:
         yield Finding.of((*base, long[0]), f"is set without {base[1]}.{missing}; long rows need both")
 
 
-def _check_format(base: Path, source: SourceSettings, written: Collection[str]) -> Iterator[Finding]:
+def _check_format(base: Base, source: SourceSettings, written: Collection[str]) -> Iterator[Finding]:
     wanted, keys = ("json", ("each",)) if source.format == "csv" else ("csv", CSV_ONLY)
     for key in keys:
         if key in written:
             yield Finding.of((*base, key), f"is for {wanted}, but {base[1]}.format is {source.format}; remove it")
-    if source.format == "csv":
-        if not source.header and not source.columns:
-            yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
-        if source.separator == source.quote:
-            yield Finding.of((*base, "quote"), "is also its separator; choose another")
+    if source.format == "csv" and not source.has_header and not source.columns:
+        yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
+    if source.format == "csv" and source.separator == source.quote:
+        yield Finding.of((*base, "quote"), "is also its separator; choose another")
     if "encoding" in written and (source.delta or source.format not in ("json", "csv")):
         other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
         yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
     if "/" in source.files:
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
-
-
-def _check_time(path: Path, time: TimeSettings) -> Iterator[Finding]:
-    if time.format not in NAMED_FORMATS:
-        yield from _check_pattern((*path, "format"), time.format)
 
 
 def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
@@ -91,24 +129,24 @@ def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
             yield Finding.of(path, f"{quoted(pattern)} {problem}", is_warning=True)
 
 
-def _fields(base: Path, source: SourceSettings) -> list[tuple[Path, str]]:
+def _fields(base: Base, source: SourceSettings) -> list[tuple[Path, str]]:
     """Every field that the source reads, with where it is set."""
     single = [(key, origin.field) for key, origin in source.origins if origin.field] + [("time", source.time.field)]
-    single += [("value", source.value.field)] if source.value else []
+    single += [("value", source.value)] if source.value else []
     return [
         *(((*base, key, "field"), field) for key, field in single),
         *(((*base, "metrics", name), at) for name, at in source.metrics.items()),
     ]
 
 
-def _check_columns(base: Path, columns: tuple[str, ...], fields: list[tuple[Path, str]]) -> Iterator[Finding]:
+def _check_columns(base: Base, columns: tuple[str, ...], fields: list[tuple[Path, str]]) -> Iterator[Finding]:
     for at, field in fields if columns else ():
         if field not in columns:
             remedy = hint(field, columns, "they are " + ", ".join(columns[:20]))
             yield Finding.of(at, f"is {quoted(field)}, which is not among {base[1]}.columns; {remedy}")
 
 
-def _check_json_paths(base: Path, list_path: str | None, fields: list[tuple[Path, str]]) -> Iterator[Finding]:
+def _check_json_paths(base: Base, list_path: str | None, fields: list[tuple[Path, str]]) -> Iterator[Finding]:
     list_at = (*base, "each")
     paths = [*fields, (list_at, list_path)] if list_path else fields
     for at, path in paths:

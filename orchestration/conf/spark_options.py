@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from expectations.settings import Step
-from orchestration.conf.structure import Finding
+from expectations.settings import Problem
 
 CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {
@@ -65,12 +64,11 @@ SECRET = re.compile(r"(?i)(secret|password|token|access\.?key)(?!.*file$)")
 """Names of secrets, as Spark itself recognizes them, but for names of files."""
 
 
-def check_settings(path: tuple[Step, ...], settings: Mapping[str, str]) -> Iterator[Finding]:
-    """`path` leads to them."""
+def problems_of_settings(settings: Mapping[str, str]) -> Iterator[Problem]:
     for name in settings:
         if name in SETTINGS or name in OTHERS:
             setting = OTHERS.get(name)
-            yield Finding.of((*path, name), f"is set by Tidemark; {f'write engine.{setting} instead' if setting else 'remove it'}")
+            yield Problem(("settings", name), f"is set by Tidemark; {f'write engine.{setting} instead' if setting else 'remove it'}")
         elif SECRET.search(name):
             remedy = "set it in the spark-defaults.conf of SPARK_CONF_DIR"
-            yield Finding.of((*path, name), f"is a secret, which must not stand in a file of the conf; {remedy}")
+            yield Problem(("settings", name), f"is a secret, which must not stand in a file of the conf; {remedy}")

@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 from expectations.settings import NAME, Step
 from expectations.wording import hint, nearest, quoted
 from orchestration.conf.files import ENTRIES, MODELS
-from orchestration.conf.removed import instead_of
 from orchestration.conf.schemas import Node, resolved, schema_of
 
 KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "empty"}
@@ -111,7 +110,7 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
     if kind == "unexpected_keyword_argument":
         names = _node(name, path[:-1])["properties"]
         unknown = f"is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}"
-        yield Finding(path, f"{where(path)} {instead_of(path, error['input']) or unknown}")
+        yield Finding(path, f"{where(path)} {_removed(path, error['input']) or unknown}")
     elif kind == "missing":
         node, key = _node(name, path[:-1]), path[-1]
         if not nearest(key, set(written) - set(node["properties"])):  # a misspelt key is a finding of its own
@@ -129,6 +128,22 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
         # Pydantic does not count wrong items, and gives no default that follows from a wrong setting: both are findings of their own.
         problem = _problem(_node(name, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
+
+
+def _removed(path: tuple[Step, ...], value: Any) -> str | None:
+    """The way out for a setting of an earlier version, as the second half of a sentence; None for any other path."""
+    match path:
+        case "quality", "schedule" | "schedules":
+            crons = [value] if isinstance(value, str) else [*value.values()] if isinstance(value, dict) else []
+            cron = next((cron for cron in crons if isinstance(cron, str)), "15 3 * * *")
+            block = f"schedules: {{quality: {{cron: {json.dumps(cron)}, command: quality}}}}"
+            use = f"`tidemark up` checks all suites with `{block}` at the top of pipeline.yml"
+        case "quality", "webhook":
+            block = 'channels: {quality: {webhook: {url: "${env:QUALITY_URL}"}}}'
+            use = f"a channel is notified with `{block}` in alerts.yml and `channels: [quality]` here"
+        case _:
+            return None
+    return f"was removed; {use if value else 'take the line out'}"
 
 
 def _problem(node: Node, error: Any, name: str) -> str:

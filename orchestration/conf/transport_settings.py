@@ -1,20 +1,25 @@
 """Settings of the ways by which events come: files, Kafka, objects of S3, Delta tables, and what `tidemark collect` takes or reads."""
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import Flag, Key, Number, OrAbsent, Setting, Text, UniqueSome, Whole, of_pattern
+from expectations.settings import Expression, Flag, Key, Number, OrAbsent, Problem, Setting, Text, UniqueSome, Whole, of_pattern
+from expectations.wording import quoted
+from orchestration.conf.kafka_options import OF_SOURCE, problems_of_options
 from orchestration.conf.secrets import Name, Option, Secret, Url
-from orchestration.conf.values import AbsolutePath, Expression, Starting
+from orchestration.conf.values import AbsolutePath, Starting
+from silver.spec import Registry
 
 Partition = Annotated[Whole, Field(ge=0)]
 PartitionKey = Annotated[str, of_pattern("^(0|[1-9][0-9]*)$", "write the number of a partition", 10)]
 ServerUrl = Annotated[str, of_pattern(r"^https?://[^/?#@\s]+/?$", "write its address, such as https://s3.example.com:9000", 1000)]
-Port = Annotated[Whole, Field(ge=0, le=65_535)]
+MAX_PORT = 65_535
+Port = Annotated[Whole, Field(ge=0, le=MAX_PORT)]
 SpoolBytes = Annotated[Whole, Field(ge=1_048_576, le=1_099_511_627_776)]
 Address = Annotated[str, of_pattern(r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[1-9][0-9]{0,4}$", "write host:port, such as broker-1:1883", 300)]
 
@@ -30,7 +35,7 @@ class LandingFolder:
 
 
 @dataclass(frozen=True)
-class RegistrySettings(Setting):
+class RegistrySettings(Registry):
     """A schema registry with the interface of Confluent's. A message begins with a byte 0 and 4 bytes of the id of its schema."""
 
     url: Url = Field(examples=["https://registry:8081"])
@@ -70,6 +75,9 @@ class KafkaSettings(Setting):
     """Settings of librdkafka for the connection: security, names and time limits. `${env:NAME}` is the value of a variable, `${file:PATH}`
     the content of a file; secrets must be one of these. They are looked up when the source connects and stored nowhere."""
 
+    def problems(self) -> Iterator[Problem]:
+        return problems_of_options(self.options, OF_SOURCE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class S3Settings(Setting):
@@ -95,6 +103,9 @@ class S3Settings(Setting):
     read as it is when it is listed."""
     list_seconds: Annotated[Number, Field(ge=0, le=86_400)] = 5.0
     """Objects are listed no more often than this."""
+
+    def problems(self) -> Iterator[Problem]:
+        return _problems_of_keys(self.access_key, self.secret_key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +188,10 @@ class ClientTlsSettings(Setting):
     key: OrAbsent[AbsolutePath] = Field(default=None, examples=["./tls/client.key"])
     """The private key of the certificate."""
 
+    def problems(self) -> Iterator[Problem]:
+        if bool(self.certificate) != bool(self.key):
+            yield Problem((), "has one of certificate and key; set both")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MqttSettings(Setting):
@@ -216,6 +231,35 @@ class MqttSettings(Setting):
         """Port of the broker."""
         return int(self.broker.rpartition(":")[2])
 
+    @property
+    def most_levels(self) -> int | None:
+        """How many levels the longest topic has; None where no filter bounds it."""
+        return None if any(topic.endswith("#") for topic in self.topics) else max(topic.count("/") + 1 for topic in self.topics)
+
+    def problems(self) -> Iterator[Problem]:
+        for number, topic in enumerate(self.topics):
+            if problem := _problem_of_filter(topic):
+                yield Problem(("topics",), f"names {quoted(topic)}; {problem}", (number,))
+        if self.port > MAX_PORT:
+            yield Problem(("broker",), f"is {quoted(self.broker)}; a port is at most {MAX_PORT}")
+        if self.password and not self.username:
+            yield Problem(("password",), "is set without a username; name the user")
+        if self.shared_group and set(self.shared_group) & set("/+#"):
+            yield Problem(("shared_group",), f"is {quoted(self.shared_group)}; write a name without /, + and #")
+        if self.shared_group and not self.client_id:
+            yield Problem(("shared_group",), "is set without a client_id; give each collector of the group one of its own")
+
+
+def _problem_of_filter(topic: str) -> str | None:
+    *levels, last = topic.split("/")
+    if topic.startswith("$share/"):
+        return "write the filter alone, and the name of the group as shared_group"
+    if (last != "#" and "#" in last) or any("#" in level for level in levels):
+        return "# stands alone, as the last level"
+    if any("+" in level and level != "+" for level in (*levels, last)):
+        return "+ stands alone, as a whole level"
+    return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class KinesisSettings(Setting):
@@ -236,6 +280,14 @@ class KinesisSettings(Setting):
     """First records to read when the stream is read for the first time: `earliest`, `latest`, or those since an instant."""
     max_spool_bytes: SpoolBytes = 1_073_741_824
     """While about so much waits on the disk for a run, nothing is read: records wait in the stream."""
+
+    def problems(self) -> Iterator[Problem]:
+        return _problems_of_keys(self.access_key, self.secret_key)
+
+
+def _problems_of_keys(access_key: str | None, secret_key: str | None) -> Iterator[Problem]:
+    if bool(access_key) != bool(secret_key):
+        yield Problem((), "sets one of access_key and secret_key; set both, or none")
 
 
 Collected = HttpSettings | TcpSettings | MqttSettings | KinesisSettings

@@ -1,6 +1,6 @@
-"""Kinds of values that only orchestration reads: paths, instants and regular expressions; the others are in expectations/settings.py."""
+"""Kinds of values that only orchestration reads: paths, instants and addresses; the others are in expectations/settings.py."""
 
-import re
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass as plain_dataclass
 from datetime import datetime
@@ -39,21 +39,20 @@ class OfText:
             raise unreadable(str(error)) from None
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address to listen on."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def instant(text: str) -> datetime:
     """In ISO 8601, UTC where it names no zone; ValueError says what is wrong."""
     try:
         return from_iso(text)
     except ValueError:
         raise ValueError(f"is {quoted(text)}, which is no instant; write one in ISO 8601, such as 2026-01-05T00:00:00Z") from None
-
-
-def expression(_: Path, text: str) -> str:
-    """ValueError where it is no regular expression."""
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is {quoted(text)}, which is no regular expression ({error}); correct it") from None
-    return text
 
 
 def _starting(_: Path, text: str) -> datetime | str:
@@ -67,7 +66,6 @@ def _starting(_: Path, text: str) -> datetime | str:
 ENDS = ("earliest", "latest")
 Instant = Annotated[datetime, OfText(lambda _, text: instant(text))]
 Starting = Annotated[datetime | Literal["earliest", "latest"], OfText(_starting)]
-Expression = Annotated[str, OfText(expression)]
 AbsolutePath = Annotated[Path, OfText(absolute)]
 WrittenPath = Annotated[str, OfText(lambda folder, text: text if absolute(folder, text) else "")]
 """One that can be resolved, and is not yet."""

@@ -7,6 +7,9 @@ that were claimed of a former one; only its landing folder is looked at no longe
 from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
@@ -16,6 +19,7 @@ from orchestration.storage.state_file import StateFile
 from silver.spec import PayloadFormat
 
 FILE = "sources.json"
+_FORMATS = TypeAdapter(dict[str, PayloadFormat])
 _WRITING = Lock()
 """Sources are looked at in threads of their own."""
 
@@ -58,9 +62,9 @@ def _with_schemas(declared: PayloadFormat, former: PayloadFormat | None) -> Payl
 
 
 def remembered(file: Location) -> dict[str, PayloadFormat]:
-    return _file(file).read() or {}
+    return _FORMATS.validate_python(_file(file).read() or {})
 
 
-def _file(file: Location) -> StateFile[dict[str, PayloadFormat]]:
+def _file(file: Location) -> StateFile[dict[str, Any]]:
     way_out = "Restore it, or remove it and name every source that it knew in sources.yml for one run."
-    return StateFile(file, dict[str, PayloadFormat], way_out)
+    return StateFile(file, dict[str, Any], way_out)

@@ -19,8 +19,9 @@ from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.policy import Policy
 from silver.schema import DEVICES
-from silver.spec import Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Metric, Origin, PayloadFormat, Time
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
 SHAPE = PayloadFormat("json", Origin(field="d"), Time("ts"), metric=Origin(field="m"), value="v")

@@ -54,8 +54,8 @@ def whole_day(day: Day) -> list[str]:
 
 def without_rule(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     def plant(patch: pytest.MonkeyPatch) -> None:
-        def left(*declared: Any) -> tuple[Rule, ...]:
-            return tuple(rule for rule in rules.rules_of(*declared) if rule.name != name)
+        def left(*declared: Any) -> dict[str, str]:
+            return {rule: holds for rule, holds in rules.rules_of(*declared).items() if rule != name}
 
         patch.setattr(judging, "rules_of", left)
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from expectations.rule import Rule
 from silver.enrich import Enrichment
 from silver.measurements import MEASURED
+from silver.policy import Policy, Unknown
 from silver.schema import DEVICES
-from silver.spec import Origin, Policy, Unknown
+from silver.spec import Origin
 from tests.rows import INGESTED_AT, LONG, POLICY, at, devices, events, references, silver
 
 EVER, BEFORE, AFTER = (datetime(year, month, 1, tzinfo=UTC) for year, month in ((1970, 1), (2025, 12), (2026, 2)))

@@ -1,7 +1,7 @@
 """Payload shapes: what a user can declare, and what becomes of payloads that do not have the shape."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -163,7 +163,7 @@ def test_event_times_are_read_in_the_declared_format_and_zone(time_format: str, 
 )
 @pytest.mark.parametrize("shape_format", ["json", "csv"])
 def test_the_first_and_the_last_instant_are_those_of_others_and_what_is_beyond_is_in_quarantine_with_its_payload(
-    shape_format: str, time_format: str, first: str, last: str, beyond: list[str]
+    shape_format: Literal["json", "csv"], time_format: str, first: str, last: str, beyond: list[str]
 ) -> None:
     time, device, metrics = Time("t", time_format), Origin(constant="oven"), {"humidity": "h"}
     shape = PayloadFormat(shape_format, device, time, metrics=metrics, columns=("t", "h") if shape_format == "csv" else ())

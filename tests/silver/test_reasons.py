@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from expectations.rule import Rule
 from silver.aggregation import Aggregation
 from silver.config import SilverConfig
+from silver.policy import Policy
 from silver.reasons import Reasons
 from silver.rules import BUILT_IN
-from silver.spec import Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Metric, Origin, PayloadFormat, Time
 
 LONG = PayloadFormat("json", Origin("d"), Time("t", "epoch_s"), metric=Origin("m"), value="v", unit=Origin("u"), zone=Origin(topic=2))
 WIDE = PayloadFormat("json", Origin(topic=2), Time("each.t"), metrics={"temp": "each.x.t", "hum": "each.h"}, each="list")

@@ -23,7 +23,8 @@ from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, fill, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.payload_formats import payload_formats
-from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Policy, Unknown
+from silver.policy import UNASSIGNED_GROUP, Policy, Unknown
+from silver.spec import PayloadFormat
 
 READING_COLUMNS, QUARANTINE_COLUMNS = column_names(READINGS), column_names(QUARANTINE)
 CATALOGUE = "metric VARCHAR, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER, minimum DOUBLE, maximum DOUBLE"

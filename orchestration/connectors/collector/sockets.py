@@ -3,8 +3,8 @@
 import socket
 import ssl
 
-from orchestration.conf.meaning import is_loopback
 from orchestration.conf.transport_settings import ClientTlsSettings, HttpSettings, TcpSettings, TlsSettings
+from orchestration.conf.values import is_loopback
 from orchestration.errors import TidemarkError
 
 BACKLOG = 2048

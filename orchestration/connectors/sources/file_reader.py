@@ -15,13 +15,13 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
-from orchestration.conf.text_encoding import encoded
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
 from orchestration.connectors.sources.source import PIECE_BYTES
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
 from silver.csv_rows import is_numbered
 from silver.spec import PayloadFormat
+from silver.text_encoding import encoded
 
 BEGINNING, JUDGED_ROWS = 1 << 20, 1_000
 """Bytes and rows by which it is known what a file is: its encoding, its header, and whether its rows are numbered."""

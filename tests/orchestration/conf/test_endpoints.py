@@ -1,5 +1,8 @@
 """How events come is said exactly once, with the settings that belong to it; a secret is a reference, and shown nowhere."""
 
+import dataclasses
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,10 +10,20 @@ import pytest
 
 from orchestration.conf.load import load
 from orchestration.conf.secrets import aws_keys, secret
-from orchestration.conf.transport_settings import ClientTlsSettings, HttpSettings, KinesisSettings, MqttSettings, TcpSettings, TlsSettings
+from orchestration.conf.transport_settings import (
+    ClientTlsSettings,
+    DeltaSettings,
+    HttpSettings,
+    KafkaSettings,
+    KinesisSettings,
+    MqttSettings,
+    S3Settings,
+    TcpSettings,
+    TlsSettings,
+)
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
-from tests.orchestration.conf.conftest import mistakes_of
+from tests.orchestration.conf.conftest import changed, mistakes_of
 
 HINT = "write ${env:NAME} or ${file:PATH}, so that conf, logs and messages hold no secret"
 
@@ -151,3 +164,89 @@ def test_a_reference_that_leads_nowhere_says_so_without_what_it_found(
     with pytest.raises(TidemarkError, match="is missing or empty; set it for this process") as found:
         secret(f"${{{reference}}}")
     assert "hunter2" not in str(found.value)
+
+
+KAFKA = "kafka: {servers: 'localhost:9092', subscribe: [readings]}"
+OF_FILES = 'path: ./landing\n    files: "*"'
+
+
+def test_topics_are_read_as_declared(folder: Path) -> None:
+    options = "{security.protocol: SASL_SSL, sasl.password: '${file:secret.txt}', sasl.username: '${env:USER_OF_KAFKA}'}"
+    more = f"starting: 2026-01-05T00:00:00Z, starting_offsets: {{readings: {{0: 12}}}}, options: {options}"
+    changed(folder, "sources", OF_FILES, KAFKA.replace("}", f", {more}}}"))
+    assert mistakes_of(folder) == []
+    assert load(folder).sources["plant"].transport == KafkaSettings(
+        "localhost:9092",
+        subscribe=("readings",),
+        starting=datetime(2026, 1, 5, tzinfo=UTC),
+        starting_offsets={"readings": {"0": 12}},
+        options={
+            "security.protocol": "SASL_SSL",
+            "sasl.password": f"${{file:{Path.cwd() / 'secret.txt'}}}",
+            "sasl.username": "${env:USER_OF_KAFKA}",
+        },
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["Kafka", "Event Hubs"])
+def test_the_examples_of_the_page_are_sources(folder: Path, number: int) -> None:
+    page = (Path(__file__).parents[3] / "bronze/README.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    (folder / "sources.yml").write_text(blocks[number])
+    assert mistakes_of(folder) == []
+
+
+def test_a_secret_is_in_no_conf(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "canary-4711")
+    changed(folder, "sources", OF_FILES, KAFKA.replace("}", ", options: {sasl.password: '${env:KAFKA_PASSWORD}'}}"))
+    conf = load(folder)
+    assert "canary-4711" not in repr(conf) + repr(dataclasses.asdict(conf))
+
+
+CONTRADICTIONS = [
+    ("s3: {prefix: a}", "plant.s3.bucket is missing"),
+    (
+        "s3: {bucket: a, access_key: '${env:KEY}'}",
+        "plant.s3 sets one of access_key and secret_key; set both, or none",
+    ),
+    ("s3: {bucket: a, access_key: AKIA, secret_key: '${env:KEY}'}", "plant.s3.access_key"),
+    ("s3: {bucket: a, endpoint: 'http://user:secret@localhost'}", "plant.s3.endpoint"),
+    ("s3: {bucket: a}\n    path: ./landing", "plant sets path and s3; keep one of them"),
+]
+
+
+def test_parquet_is_for_files_and_has_no_csv_settings(mistakes_after: Callable[..., list[str]]) -> None:
+    changes = (("sources", OF_FILES, "tcp: {port: 9000}\n    separator: ','"), ("sources", "format: json", "format: parquet"))
+    said = "\n".join(mistakes_after(*changes))
+    assert "plant.format is parquet, which is for files and objects, but events come by tcp; choose another" in said
+    assert "plant.separator is for csv, but plant.format is parquet; remove it" in said
+
+
+def test_a_delta_table_is_read_as_json_and_lies_outside_of_the_lake(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    changed(folder, "sources", OF_FILES, "delta: {table: ./warehouse/readings, starting_version: 3}")
+    assert load(folder).sources["plant"].transport == DeltaSettings(table=Path.cwd() / "warehouse/readings", starting_version=3)
+    (line,) = mistakes_after(("sources", "./warehouse", "./lake"))
+    assert "plant.delta.table lies inside the folder of the lake; give each a folder of its own" in line
+
+
+@pytest.mark.parametrize(("written", "text"), CONTRADICTIONS)
+def test_a_contradiction_is_told(written: str, text: str, folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    lines = [line.split(": ", 1)[1] for line in mistakes_after(("sources", OF_FILES, written))]
+    assert [line for line in lines if line.startswith(text)]
+
+
+def test_objects_are_read_as_declared_and_named_as_files_are(folder: Path) -> None:
+    keys = "access_key: '${env:A}', secret_key: '${file:b.txt}'"
+    changed(folder, "sources", OF_FILES, f"s3: {{bucket: events, prefix: in/, files: '*.gz', endpoint: 'http://localhost:9000', {keys}}}")
+    changed(folder, "sources", "device: {field: device}", "device: {file_name: '/([^/]+)@'}")
+    assert mistakes_of(folder) == []
+    secret = f"${{file:{Path.cwd()}/b.txt}}"
+    assert load(folder).sources["plant"].transport == S3Settings(
+        bucket="events",
+        prefix="in/",
+        files="*.gz",
+        endpoint="http://localhost:9000",
+        access_key="${env:A}",
+        secret_key=secret,
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.conf.starter import starter_sources, write_starter
+from orchestration.conf.starter import examples, starter_sources, write_starter
 from orchestration.conf.transport_settings import Collected
 
 DEFAULT = Path(__file__).parents[3] / "conf"
@@ -114,3 +114,16 @@ def test_a_sample_can_be_copied_to_where_the_first_run_finds_it_and_nothing_ther
     assert "plant/landing/a.csv is there already, and is not overwritten; leave --copy out" in capsys.readouterr().err
     assert (tmp_path / "plant/landing/a.csv").read_text() == "mine"
     assert exit_code(["init", str(tmp_path / "third"), "--copy"]) == 2
+
+
+@pytest.mark.parametrize("name", [*examples()])
+def test_an_example_is_a_conf_without_mistakes_and_warnings(name: str, tmp_path: Path) -> None:
+    write_starter(tmp_path / "conf", example=name)
+    conf = load(tmp_path / "conf")
+    assert conf.warnings == ()
+    assert bool(conf.alerts) == (name == "alerts") != bool(conf.flows)
+    assert f"schema/{'alerts' if name == 'alerts' else 'flows'}.json" in (tmp_path / "conf" / f"{examples()[name][0]}.yml").read_text()
+
+
+def test_there_is_an_example_of_each_kind_of_question() -> None:
+    assert [*examples()] == ["alerts", "joins", "sessions", "state"]

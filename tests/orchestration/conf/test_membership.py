@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.conf.devices import Membership
 from orchestration.conf.load import load
-from orchestration.conf.membership import Membership
 from tests.orchestration.conf.conftest import changed
 
 PATTERNS = {"line": ["hall-2/*"], "ovens": ["oven-*", "stove-[12]"], "one": ["oven-1"], "all": ["*"], "none": []}

@@ -1,4 +1,4 @@
-"""Encodings, and patterns of times: what silver reads is taken, and what is probably meant otherwise is told."""
+"""Encodings, patterns of times and lists of metrics: what silver reads is taken, and what is probably meant otherwise is told."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -70,3 +70,35 @@ def test_the_hour_that_comes_twice_is_the_first_or_the_second(folder: Path, mist
     assert load(folder).sources["plant"].payload_format.time.repeated_hour == "second"
     (line,) = mistakes_after(("sources", "repeated_hour: second", "repeated_hour: last"))
     assert "plant.time.repeated_hour is 'last'; choose one of first, second" in line
+
+
+@pytest.mark.parametrize(
+    ("measured", "fields"),
+    [
+        ("metrics: [temperature, humidity]", {"temperature": "temperature", "humidity": "humidity"}),
+        ("each: readings\n    metrics: [temperature]", {"temperature": "each.temperature"}),
+        ("metrics: [temperature]\n    each: readings", {"temperature": "each.temperature"}),
+    ],
+)
+def test_a_list_of_metrics_names_the_fields_of_the_event_or_of_its_elements(measured: str, fields: dict[str, str], folder: Path) -> None:
+    source = f"    path: ./landing\n    format: json\n    device: {{field: device}}\n    time: {{field: ts}}\n    {measured}\n"
+    (folder / "sources.yml").write_text(f"sources:\n  plant:\n{source}")
+    assert load(folder).sources["plant"].payload_format.metrics == fields
+
+
+@pytest.mark.parametrize(
+    ("measured", "mistake"),
+    [
+        ("[temperature, temperature]", "plant.metrics names 'temperature' twice; remove one"),
+        ("[temprature]", "plant.metrics names 'temprature', which metrics.yml does not declare; did you mean 'temperature'?"),
+        ("[]", 'plant.metrics is a list, but must be a mapping; write for example {"temperature": "data.temp"}'),
+        ("[5]", 'plant.metrics is a list, but must be a mapping; write for example {"temperature": "data.temp"}'),
+        ("[{temperature: t}]", 'plant.metrics is a list, but must be a mapping; write for example {"temperature": "data.temp"}'),
+    ],
+)
+def test_a_list_of_metrics_that_names_none_is_told(
+    measured: str, mistake: str, folder: Path, mistakes_after: Callable[..., list[str]]
+) -> None:
+    text = "sources:\n  plant: {path: ./landing, format: json, device: {field: device}, time: {field: ts}, metrics: %s}\n"
+    (folder / "sources.yml").write_text(text % measured)
+    assert mistakes_after() == [f"conf/sources.yml:2: {mistake}"]

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Engine
-from orchestration.conf.spark_options import check_settings
+from orchestration.conf.spark_options import problems_of_settings
 from orchestration.engine.session import from_arrow, settings_of
 
 JARS = [Path("a.jar"), Path("b.jar")]
@@ -32,7 +32,7 @@ def test_under_spark_submit_its_master_and_its_jars_stay_unless_conf_names_a_mas
 
 def test_a_conf_may_set_nothing_that_a_session_is_started_with() -> None:
     ours = settings_of(Engine(master="yarn", settings={"spark.executor.memory": "4g"}), JARS)
-    refused = {finding.path[-1] for finding in check_settings(("engine", "settings"), ours)}
+    refused = {problem.path[-1] for problem in problems_of_settings(ours)}
     assert refused == ours.keys() - {"spark.executor.memory"}
 
 

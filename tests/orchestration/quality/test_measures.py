@@ -283,7 +283,7 @@ def test_a_measure_that_cannot_be_evaluated_has_failed_and_says_why(context: Con
 
 
 def test_a_parameter_stands_for_a_value_of_conf(context: Context) -> None:
-    expectation = Expectation("tidemark_groups_to_be_fresh", "", Severity.INFO, {"max_seconds": {"$PARAMETER": "lateness_seconds"}})
+    expectation = Expectation("tidemark_groups_to_be_fresh", "It is.", Severity.INFO, {"max_seconds": {"$PARAMETER": "lateness_seconds"}})
     assert (
         evaluate_measure(expectation, replace(context, now=NOW + timedelta(days=1)), "silver.readings", {"lateness_seconds": 60}).is_success
         is False

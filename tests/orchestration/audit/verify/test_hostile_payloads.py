@@ -17,8 +17,9 @@ from silver.aggregation import Aggregation
 from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.policy import Policy, Unknown
 from silver.schema import DEVICES, REFERENCES
-from silver.spec import Conversion, Metric, Policy, Unknown
+from silver.spec import Conversion, Metric
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
 from tests.orchestration.audit.verify.hostile_shapes import SHAPES

@@ -15,7 +15,7 @@ from orchestration.audit.verify.compare import Difference
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
 from orchestration.storage.tables import LakeStore
-from silver.spec import Unknown
+from silver.policy import Unknown
 from tests import lakes
 from tests.built import built, copy_of, verify_conf
 from tests.lakes import recorded

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from silver.spec import Policy
+from silver.policy import Policy
 from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
 from tests.waiting import until
 

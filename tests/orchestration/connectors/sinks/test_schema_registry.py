@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 
 def values(registry: RegistrySettings) -> list[bytes]:
-    settings = TopicSettings("localhost:1", "daily", "avro", key=("device_id",), registry=registry)
+    settings = TopicSettings("localhost:1", "daily", format="avro", key=("device_id",), registry=registry)
     return [*writer_of(settings, BATCH)(ROWS)]
 
 
@@ -69,7 +69,7 @@ def test_a_column_that_avro_cannot_hold_is_told() -> None:
     odd = pa.table({"a": pa.array([], pa.struct([("b", pa.int64())]))})
     batch = Batch("out", "marts.daily", "1", None, BATCH.position, True, odd.schema, ())
     with pytest.raises(TidemarkError, match=r"column a of marts.daily is struct<b: int64>, for which Avro has no type here"):
-        writer_of(TopicSettings("localhost:1", "daily", "avro", key=("a",)), batch)
+        writer_of(TopicSettings("localhost:1", "daily", format="avro", key=("a",)), batch)
     named = replace(batch, schema=pa.schema([("a b", pa.int64())]))
     with pytest.raises(TidemarkError, match=r"marts.daily has a column 'a b', a name that Avro does not allow"):
-        writer_of(TopicSettings("localhost:1", "daily", "avro", key=("a b",)), named)
+        writer_of(TopicSettings("localhost:1", "daily", format="avro", key=("a b",)), named)

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
-from silver.spec import Origin, PayloadFormat, Policy, Time
+from silver.policy import Policy
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, land_bytes, minutes, run, table, with_batches_of
 from tests.rows import at
 

@@ -1,4 +1,4 @@
-"""Which groups a device belongs to: those that it names itself, and those that name it, by a pattern in groups.yml."""
+"""Devices of devices.yml, and the groups that each belongs to: those that it names itself, and those that name it by a pattern."""
 
 import re
 from collections import defaultdict
@@ -6,9 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from orchestration.conf.plant_settings import Device
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import EntryName, GroupName, OrAbsent, Setting, Text, Unique
 
 WILDCARD = re.compile(r"[*?[]")
+
+
+@dataclass(frozen=True)
+class Device(Setting):
+    """One device."""
+
+    device_id: EntryName
+    groups: Unique[GroupName] = Field(default=(), examples=[["kitchen", "building"]])
+    """Groups of groups.yml that the device belongs to."""
+    zone: OrAbsent[Text] = Field(default=None, examples=["hall-1"])
+    """The zone that it stands in; used where the event does not say."""
+    label: OrAbsent[Text] = Field(default=None, examples=["Deck oven, left"])
+    """For people."""
 
 
 class Membership:

@@ -1,0 +1,42 @@
+"""The policy of pipeline.yml: what silver promises. Frozen, free of Spark."""
+
+from enum import StrEnum
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from expectations.settings import Seconds, Setting, Whole
+
+UNASSIGNED_GROUP = "unassigned"
+_UNKNOWN = (
+    "`quarantine`: kept in silver.quarantine. `unassigned`: accepted into the group `unassigned`, which groups.yml must then declare."
+)
+
+
+class Unknown(StrEnum):
+    """The fate of a reading of a device or metric that nobody declared."""
+
+    QUARANTINE = "quarantine"
+    UNASSIGNED = "unassigned"
+
+
+@dataclass(frozen=True)
+class Policy(Setting):
+    """Promises of the silver layer."""
+
+    lateness_seconds: Seconds = Field(ge=0, examples=[600])
+    """How long a reading may arrive after a newer one, of whatever source and device, and still count. A reading further behind is late."""
+    max_future_seconds: Seconds = Field(default=300, ge=0)
+    """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
+    watermark."""
+    max_payload_bytes: Whole = Field(default=1_048_576, ge=1, le=2_147_483_647)
+    """A longer message is quarantined without being read."""
+    max_age_seconds: Whole = Field(default=315_576_000, ge=0, le=100_000_000_000)
+    """An event time further than this before its arrival comes from a clock that was never set: the reading is quarantined. The default is
+    ten years; set more to bring in an older archive."""
+    unknown_device: Unknown = Field(
+        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}"
+    )
+    unknown_metric: Unknown = Field(
+        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}"
+    )
