@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ from orchestration.flows import flows
 from orchestration.location import Location
 from orchestration.storage.generations import active_generation
 from orchestration.storage.tables import LakeStore
+from orchestration.supervisor import pipeline_run
 from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import run_continuously, run_once
 from orchestration.supervisor.summary import Summary
@@ -122,7 +124,7 @@ def no_session(_: Callable[[], SparkSession]) -> SparkSession:
 
 
 def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> None:
-    """`tidemark run` until `is_done`, then as if SIGTERM had come."""
+    """`tidemark run` until `is_done`, then as if SIGTERM had come. Gold rests for a moment only between two cycles."""
     lake, stop = Lake(made, spark), threading.Event()
     failures: list[BaseException] = []
 
@@ -134,12 +136,13 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> N
             failures.append(error)
 
     thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        until(lambda: bool(failures) or is_done(), pause_seconds=0.2)
-    finally:
-        stop.set()
-        thread.join()
+    with patch.object(pipeline_run, "PAUSE_SECONDS", 0.2):
+        thread.start()
+        try:
+            until(lambda: bool(failures) or is_done(), pause_seconds=0.2)
+        finally:
+            stop.set()
+            thread.join()
     for query in spark.streams.active:  # of a run that broke; the next test starts queries of the same names
         query.stop()
     assert not failures, failures

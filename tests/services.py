@@ -5,15 +5,21 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import psutil
 
 from orchestration.location import Location
 from orchestration.service.process import session_of
 from orchestration.supervisor.service_state import PartState, read_service
-from tests.waiting import until
+from tests.waiting import PATIENCE_SECONDS, until
+
+LINES: Mapping[str, str] = MappingProxyType({"Content-Type": "application/x-ndjson"})
 
 
 class Up:
@@ -55,6 +61,17 @@ class Up:
         assert self.process.poll() is None, self.said
         service = read_service(self.lake)
         return service is not None and service.pid == self.process.pid and all(part.state == "running" for part in service.parts)
+
+
+def status_of(address: str, body: bytes | None = None, headers: Mapping[str, str] = LINES) -> int:
+    """The status of an answer; 0 where nobody listens."""
+    try:
+        with urlopen(Request(address, body, dict(headers)), timeout=PATIENCE_SECONDS) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
 
 
 def tidemark(conf: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,24 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.crash import VARIABLE, Point
-from orchestration.quality import suites
 from orchestration.storage.gate_state import closed_gates
 from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.quality_gate import GateClosedError
 from tests.chaos.account import GOLD, assert_as_undisturbed, tables
 from tests.chaos.plants import SECONDS, Plant, events
-from tests.chaos.strict import UNWANTED, with_strict
 from tests.lakes import run
 
 pytestmark = [pytest.mark.kill, pytest.mark.processes, pytest.mark.slow]
-STRICT = [sys.executable, "-m", "tests.chaos.strict", "--conf"]
+UNWANTED = 123.25
+STRICT = f"""
+table: silver.[rl]*
+expectations:
+  - type: expect_column_values_to_not_be_in_set
+    kwargs: {{column: value, value_set: [{UNWANTED}]}}
+    severity: critical
+    description: Nothing measures {UNWANTED}.
+"""
 GOOD_BATCHES = 2
 """A file is a batch; the third one has what nobody wants."""
 
@@ -67,11 +72,11 @@ def release_all(plant: Plant) -> list[str]:
     return tables_held
 
 
-def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_after_a_release(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_after_a_release(spark: SparkSession, tmp_path: Path) -> None:
     files = events(tmp_path / "events", files=4, seed=1)
-    plant = Plant(tmp_path / "held", STRICT)
+    plant = Plant(tmp_path / "held")
+    (plant.folder / "conf" / "expectations").mkdir()
+    (plant.folder / "conf" / "expectations" / "strict.yml").write_text(STRICT)
     pipeline = plant.folder / "conf" / "pipeline.yml"
     pipeline.write_text(pipeline.read_text().replace("gates: {}", "gates: {silver.readings: hold}"))
 
@@ -81,7 +86,6 @@ def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_aft
     plant.land([spoilt(files[2]), files[3]])
     assert killed(plant, Point.GATE_FAILED), plant.log_end()
 
-    monkeypatch.setattr(suites, "packaged", with_strict)
     conf = plant.opened().conf
     with pytest.raises(GateClosedError, match=rf"Nothing measures {UNWANTED}"):
         run(conf, spark)

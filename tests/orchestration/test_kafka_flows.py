@@ -13,7 +13,6 @@ from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import KafkaSettings, LandingFolder
-from orchestration.connectors.sources.source import SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.jobs.backfill import carry_out, kafka_source, plan
 from orchestration.storage.tables import LakeStore
@@ -78,22 +77,6 @@ def test_a_backfill_is_late_and_folded_in_and_all_is_as_if_it_had_come_at_once(
     assert account_of(made) == {"fleet": (180, 120, 0, 60, 0)}
     windows = latest(made, "gold.kitchen_aggregates", ["device_id", "metric", "window_end"]).query("metric == 'temperature'")
     assert windows.sort_values("window_end")["count"].tolist()[:12] == [10] * 12
-
-
-def test_with_the_broker_down_a_run_takes_in_the_rest_and_says_so_and_the_next_one_goes_on(
-    spark: SparkSession, made: Conf, running: Broker, topic: str
-) -> None:
-    running.send(topic, events("oven", 0, 5))
-    land(made.folder, "1.json", events("fridge", 0, 31))
-    running.kill()
-    try:
-        with impatient(), pytest.raises(SourceDownError, match=f"source fleet cannot be read from the brokers {running.servers}: "):
-            run(made, spark)
-    finally:
-        running.start()
-    assert account_of(made) == {"plant": (31, 31, 0, 0, 0)}
-    run(made, spark)
-    assert account_of(made) == {"fleet": (5, 0, 0, 5, 0), "plant": (31, 31, 0, 0, 0)}
 
 
 @pytest.mark.slow  # tests/chaos/test_kafka_kills.py kills the broker of a whole run

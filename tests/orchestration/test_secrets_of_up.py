@@ -4,31 +4,18 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
 from tests import canary
 from tests.collectors import write_conf
 from tests.server_process import free_ports
-from tests.services import Up, tidemark
-from tests.waiting import PATIENCE_SECONDS, until
+from tests.services import Up, status_of, tidemark
+from tests.waiting import until
 
 SECRET = "canary-4712"
 JSON = {"Content-Type": "application/json"}
 PAGE, COLLECTOR, KEY = f"{SECRET}-page", f"{SECRET}-collector", f"{SECRET}-key"
-
-
-def status_of(request: Request) -> int:
-    """0 where nobody listens."""
-    try:
-        with urlopen(request, timeout=PATIENCE_SECONDS) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        return error.code
-    except OSError:
-        return 0
 
 
 def test_no_file_of_up_has_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,15 +31,13 @@ def test_no_file_of_up_has_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     up = Up(conf, "collector", "page")
     try:
         link = tidemark(conf, "serve", "--link").stdout.strip()
-        until(lambda: status_of(Request(address)) == 401)
-        until(lambda: status_of(Request(f"http://127.0.0.1:{web}/health")) == 200)
+        until(lambda: status_of(address) == 401)
+        until(lambda: status_of(f"http://127.0.0.1:{web}/health") == 200)
         assert link == f"{address}?token={PAGE}"
-        assert status_of(Request(f"{address}?token={SECRET}-wrong")) == 401
-        assert status_of(Request(address, headers={"Authorization": f"Bearer {PAGE}"})) == 200
-        pushed = [
-            Request(f"http://127.0.0.1:{web}/events", b"{}", {"Authorization": f"Bearer {token}"} | JSON) for token in (COLLECTOR, KEY)
-        ]
-        assert [status_of(request) for request in pushed] == [202, 401]
+        assert status_of(f"{address}?token={SECRET}-wrong") == 401
+        assert status_of(address, headers={"Authorization": f"Bearer {PAGE}"}) == 200
+        events = f"http://127.0.0.1:{web}/events"
+        assert [status_of(events, b"{}", {"Authorization": f"Bearer {token}"} | JSON) for token in (COLLECTOR, KEY)] == [202, 401]
         shown = tidemark(conf, "logs").stdout
         assert f"{address} shows what is true now" in shown
         with canary.command_lines() as seen:

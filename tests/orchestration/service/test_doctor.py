@@ -1,4 +1,4 @@
-"""`tidemark doctor`: each fault is named with the command that mends it, and a sound plant has none."""
+"""`tidemark doctor`: each fault is named with the command that fixes it, and a sound plant has none."""
 
 import socket
 from pathlib import Path

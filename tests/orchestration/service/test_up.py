@@ -2,7 +2,6 @@
 
 import os
 import signal
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +11,11 @@ from orchestration.service.process import STOPPED
 from tests.collectors import write_conf
 from tests.disk import Disk
 from tests.server_process import free_ports
-from tests.services import Up, rows, tidemark
+from tests.services import Up, rows, status_of, tidemark
 from tests.waiting import until
 
 pytestmark = pytest.mark.processes
-EVENT = '{"device": "oven", "metric": "temperature", "value": 20.5, "ts": "2026-01-05T12:00:00Z"}\n'
+EVENT = b'{"device": "oven", "metric": "temperature", "value": 20.5, "ts": "2026-01-05T12:00:00Z"}\n'
 
 
 @pytest.fixture
@@ -34,18 +33,9 @@ def up(conf: Path) -> Iterator[Up]:
         running.end()
 
 
-def post(conf: Path) -> int:
-    port = (conf / "sources.yml").read_text().partition("port: ")[2].partition("}")[0]
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/events", EVENT.encode(), {"Content-Type": "application/x-ndjson"})
-    with urllib.request.urlopen(request) as answer:
-        return int(answer.status)
-
-
 def accepts(conf: Path) -> bool:
-    try:
-        return post(conf) == 202
-    except OSError:
-        return False
+    port = (conf / "sources.yml").read_text().partition("port: ")[2].partition("}")[0]
+    return status_of(f"http://127.0.0.1:{port}/events", EVENT) == 202
 
 
 def test_a_part_that_is_killed_is_started_again_and_the_reason_is_told(up: Up, conf: Path) -> None:
@@ -158,20 +148,12 @@ def test_the_page_and_the_sql_server_run_beside_it_and_answer(conf: Path) -> Non
         file.write(f"page: {{port: {page}}}\nsql_server: {{port: {sql}}}\n")
     running = Up(conf, "page", "sql-server")
     try:
-        until(lambda: answers(f"http://127.0.0.1:{page}/api/overview"))
-        until(lambda: answers(f"http://127.0.0.1:{sql}/health"))
+        until(lambda: status_of(f"http://127.0.0.1:{page}/api/overview") == 200)
+        until(lambda: status_of(f"http://127.0.0.1:{sql}/health") == 200)
         asked = tidemark(conf, "sql", "--engine", "server", "select 42 as answer")
         assert "42" in asked.stdout, asked.stderr
         running.kill("sql-server")
         until(lambda: running.part("sql-server").restarts == 1)
-        until(lambda: answers(f"http://127.0.0.1:{sql}/health"))
+        until(lambda: status_of(f"http://127.0.0.1:{sql}/health") == 200)
     finally:
         running.end()
-
-
-def answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(address) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False

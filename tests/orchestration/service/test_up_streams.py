@@ -16,7 +16,7 @@ from tests.collectors import write_conf
 from tests.lakes import event, land, minutes
 from tests.rows import at
 from tests.server_process import free_ports
-from tests.services import Up, rows, tidemark
+from tests.services import Up, rows, status_of, tidemark
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark
@@ -38,7 +38,7 @@ class Plant:
     def bring(self, first: int) -> None:
         """An hour of readings, the first half by HTTP, the second by a file, which settles first."""
         lines = [event("oven", "temperature", 1.0, time) for time in minutes(START + timedelta(hours=first), 60)]
-        until(lambda: self._posted("\n".join(lines[:30])))
+        until(lambda: status_of(f"http://127.0.0.1:{self.port}/events", "\n".join(lines[:30]).encode()) == 202)
         land(self.folder, f"{first}.json", lines[30:])
 
     def has(self, windows: int) -> bool:
@@ -51,14 +51,6 @@ class Plant:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/api/overview") as answer:
             facts: dict[str, Any] = json.load(answer)
             return facts
-
-    def _posted(self, body: str) -> bool:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/events", body.encode(), {"Content-Type": "application/x-ndjson"})
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return bool(answer.status == 202)
-        except OSError:
-            return False
 
 
 @pytest.fixture

@@ -82,12 +82,12 @@ def to_channels(lake: AlertLake, stop: threading.Event | None = None, **channels
     return ChannelSender(lake.conf, Progress([], Console(file=io.StringIO())), stop or threading.Event(), channels)
 
 
-def told(capsys: pytest.CaptureFixture[str], key: str) -> list[dict[str, object]]:
+def said(capsys: pytest.CaptureFixture[str], key: str) -> list[dict[str, object]]:
     return [line for line in map(json.loads, capsys.readouterr().err.splitlines()) if key in line]
 
 
 def warnings(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return [f"{line['channel']}: {line['warning']}" for line in told(capsys, "channel")]
+    return [f"{line['channel']}: {line['warning']}" for line in said(capsys, "channel")]
 
 
 def test_a_run_that_ends_sends_to_all_sinks_and_then_tells_of_those_that_are_down(
@@ -98,7 +98,7 @@ def test_a_run_that_ends_sends_to_all_sinks_and_then_tells_of_those_that_are_dow
         to_sinks(lake, {"one": up, "other": down}).run_to_end()
     assert exit_code_of(raised.value) == 4
     assert up.rows == [5]
-    (warning,) = told(capsys, "warning")
+    (warning,) = said(capsys, "warning")
     assert (warning["warning"], warning["sink"], warning["reason"]) == ("sink is down", "other", "sink other: the target is away.")
 
 
@@ -135,7 +135,7 @@ def test_a_sink_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it
     stop.set()
     running.wake()
     running.join()
-    lines = told(capsys, "sink")
+    lines = said(capsys, "sink")
     assert [line["warning"] for line in lines if "warning" in line] == ["sink is down", "sink is up again"]
     assert [(line["sink"], line["rows"]) for line in lines if line["sink"] == "one"] == [("one", 5), ("one", 3)]
     assert {row["down_since"] for row in sink_status(lake.conf, datetime.now(UTC))} == {None}

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table
 from tests.mosquitto import Mosquitto, mosquitto
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+from tests.services import status_of
 from tests.waiting import until
 
 OTHERS = ("plant", "web", "hall", "archive")
@@ -63,10 +63,7 @@ def servers(tmp_path: Path, running: Broker, topic: str, store: Store, monkeypat
 
 
 def post(collector: Collector, event: bytes) -> None:
-    address = f"http://127.0.0.1:{collector.ports['web']}/events"
-    request = urllib.request.Request(address, event, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 202
+    assert status_of(f"http://127.0.0.1:{collector.ports['web']}/events", event, {"Content-Type": "application/json"}) == 202
 
 
 @dataclass
