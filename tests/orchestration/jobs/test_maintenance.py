@@ -40,13 +40,8 @@ def maintained(made: Conf, now: datetime) -> dict[str, dict[str, Any]]:
 
 def rows_of(made: Conf, snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
     """What a snapshot shows of both tables, without what is beyond it."""
-    return {
-        name: sorted(
-            (row for row in pa.table(DeltaTable(made.lake.local / name.replace(".", "/"), version).to_pyarrow_table()).to_pylist()),
-            key=str,
-        )
-        for name, version in snapshot.versions.items()
-    }
+    tables = {name: DeltaTable(made.lake.local / name.replace(".", "/"), version) for name, version in snapshot.versions.items()}
+    return {name: sorted(pa.table(table.to_pyarrow_table()).to_pylist(), key=str) for name, table in tables.items()}
 
 
 def has_reached(number: int, greatest: Mapping[str, Any]) -> bool:
@@ -246,9 +241,6 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
     turns: list[str] = []
 
     class AlwaysDue:
-        def is_check_due(self) -> bool:
-            return False
-
         def look_at_references(self) -> None:
             """There are none."""
 
