@@ -19,9 +19,8 @@ from gold.windows.amendments import OF_WINDOW, behind, closed_in_time, late_agai
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import SCHEMA, in_blocks
 from orchestration.engine.lake import Lake
-from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.session import from_arrow
-from orchestration.engine.windows import by_entity
+from orchestration.engine.windows import LIMITS, Piece, by_entity, measured
 from orchestration.engine.writing import append
 from orchestration.jobs.ranges import Range, range_after, row_count
 from orchestration.storage.commit import append_rows

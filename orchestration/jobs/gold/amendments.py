@@ -22,8 +22,7 @@ from gold.windows.spec import Group, Late
 from gold.windows.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.pieces import Limits, Piece, Windows, in_pieces, measured, read, with_values
-from orchestration.engine.windows import by_entity
+from orchestration.engine.windows import Limits, Piece, Windows, by_entity, in_pieces, measured, read, with_values
 from orchestration.engine.writing import append, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.storage.bindings import REPAIR

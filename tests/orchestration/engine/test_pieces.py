@@ -8,8 +8,8 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.engine import pieces
-from orchestration.engine.pieces import Limits, Piece, in_pieces, read
+from orchestration.engine import windows
+from orchestration.engine.windows import Limits, Piece, in_pieces, read
 from orchestration.location import Location
 from orchestration.storage.tables import Table
 from tests.rows import at
@@ -42,7 +42,7 @@ def values(tables: list[pa.Table]) -> list[str]:
 def test_pieces_that_fit_hold_every_row_once_and_alike_in_spark(
     entity: str, table: Table, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "LIMITS", Limits(rows=50))
+    monkeypatch.setattr(windows, "LIMITS", Limits(rows=50))
     cut = [*in_pieces(Piece(FIRST, LAST, entity), lambda piece, limits: read(table, piece.predicate(), limits))]
     assert len(cut) > 4
     assert all(len(rows) <= 50 for _, rows in cut)
@@ -54,7 +54,7 @@ def test_pieces_that_fit_hold_every_row_once_and_alike_in_spark(
 
 
 def test_one_end_of_one_entity_is_taken_as_it_is_however_large(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "LIMITS", Limits(rows=1))
+    monkeypatch.setattr(windows, "LIMITS", Limits(rows=1))
     cut = [*in_pieces(Piece(FIRST, LAST, "device_group"), lambda piece, limits: read(table, piece.predicate(), limits))]
     assert {len(rows) for _, rows in cut} == {0, 40}
     assert values([rows for _, rows in cut]) == values([ROWS])

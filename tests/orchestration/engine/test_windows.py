@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from gold.windows import vectors
 from gold.windows.spec import Group, Vector
 from orchestration.conf.model import Conf, Device
-from orchestration.engine import pieces
-from orchestration.engine.pieces import Limits
+from orchestration.engine import windows
+from orchestration.engine.windows import Limits
 from orchestration.storage.tables import LakeStore
 from tests.lakes import conf, copied, event, land, recorded, run
 from tests.rows import at
@@ -75,7 +75,7 @@ def test_pieces_hold_the_same_rows_as_the_whole(
     limits: Limits, after_an_hour: Conf, in_one_piece: Conf, spark: SparkSession, tmp_path: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "LIMITS", limits)
+        patch.setattr(windows, "LIMITS", limits)
         patch.setattr(vectors.in_blocks, "__defaults__", (1,))
         made = brought_in(copied(after_an_hour, tmp_path), spark, [13, 14])
     assert content(in_one_piece) == content(made)

@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 
 from gold.windows import vectors
 from gold.windows.spec import Group, Vector
-from orchestration.engine.pieces import Limits
-from orchestration.engine.windows import by_entity
+from orchestration.engine.windows import Limits, by_entity
 from orchestration.jobs import replay
 from silver.aggregation import Aggregation
 from silver.spec import Metric
