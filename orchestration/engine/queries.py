@@ -111,7 +111,6 @@ def prepare_query(lake: Lake, flow: Flow, trigger: Mapping[str, Any], barrier: W
 
 
 def run_to_end(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
-    """Until all have read what there was to read."""
     while any(query.isActive for query in queries.values()):
         time.sleep(POLL_SECONDS)
         report_batches(queries, progress, barrier)

@@ -143,7 +143,6 @@ class Windows:
         return replace(self, in_memory=self.rows.toArrow()) if self.fit(LIMITS) else self
 
     def fit(self, limits: Limits) -> bool:
-        """Whether they are within the limits."""
         return self.count <= limits.rows and self.name_bytes <= limits.bytes
 
 
@@ -184,8 +183,6 @@ def _where(rows: pa.Table, is_meant: pa.ChunkedArray) -> pa.Table:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """One of a stream of gold; `number` is its id."""
-
     lake: Lake
     stream: str
     number: int
@@ -200,7 +197,6 @@ class MicroBatch:
 
 
 def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
-    """Closed windows to aggregates, and the vectors that they complete."""
     this = MicroBatch(lake, stream, batch_id)
     rows = batch.where(F.col("device_id").isNotNull()).persist()  # windows without a device are those of ticks
     try:
@@ -222,7 +218,6 @@ def by_entity(groups: Sequence[Group]) -> Iterator[tuple[str, int, list[Group]]]
 
 
 def _append(this: MicroBatch, groups: Sequence[Group], closed: Windows) -> None:
-    """Windows, then vectors, which may be filled from earlier windows."""
     aggregates, of_vectors, _ = this.lake.gold(this.stream)
     pieces = (this.stamped(rows) for _, rows in in_pieces(closed.whole(), closed.read))
     append_pieces(aggregates.location, pieces, this.app_id(aggregates), this.number)

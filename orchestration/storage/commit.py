@@ -36,7 +36,6 @@ Kept = Callable[[pa.Table], pa.Table]
 
 
 def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] | None = None, partition: str | None = None) -> None:
-    """Create a table unless it is there."""
     if not is_table(path):
         path.local.mkdir(parents=True, exist_ok=True)
         table = DeltaTable.create(
@@ -143,7 +142,6 @@ def replace_rows(  # noqa: PLR0917
 
 
 def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
-    """Delete the rows that have one of these values."""
     gone = pa.array(values, pa.int64())
     replace_rows(path, lambda rows: rows.filter(pc.invert(pc.is_in(rows[column], gone))), [column])
 
@@ -176,7 +174,6 @@ def _actions(files: Iterable[DataFile], removed: Iterable[DataFile], *, is_chang
 
 
 def _files(path: Location) -> list[DataFile]:
-    """List the files of the newest version."""
     table = open_table(path)
     partition = next(iter(table.metadata().partition_columns), None)
     log = in_log(table)

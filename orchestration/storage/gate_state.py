@@ -93,7 +93,6 @@ def failing_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[tu
 
 
 def describe_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[str]:
-    """Lines about `failing_gates`."""
     for _, text in failing_gates(conf, path_of):
         yield from text.splitlines()
 

@@ -46,7 +46,6 @@ class Generation:
         return f"gold.{kind}" + (f"@{holder}" if holder > 1 else "")
 
     def checkpoint(self, lake: Location, flow: str) -> Location:
-        """Return the path of a flow's checkpoint."""
         return self._below(lake, f"checkpoints/{flow}")
 
     def holder(self, flow: str) -> int:
@@ -97,7 +96,6 @@ def switch(lake: Location, now: datetime) -> Generation | None:
 
 
 def folder_of(lake: Location, number: int) -> Location:
-    """Return the folder of what a replay builds."""
     return lake / FOLDER / str(number)
 
 

@@ -119,7 +119,6 @@ class Log(Generic[Row]):
         return is_table(self.path(lake)) and any(least < before for least, _ in self._files(lake))
 
     def delete(self, lake: Location, column: str, values: Collection[int]) -> None:
-        """Remove the rows that have one of these values."""
         from orchestration.storage.commit import delete_rows
 
         with self.hold(lake):

@@ -79,7 +79,6 @@ def current(lake: Location) -> list[Version]:
 
 
 def versions(lake: Location, device_id: str | None = None) -> list[Version]:
-    """Read the versions of all devices, or of one."""
     return rows_of(path_of(lake, TABLE), filters=None if device_id is None else [("device_id", "=", device_id)])
 
 

@@ -131,7 +131,6 @@ def _position(checkpoint: Location, offset: Mapping[str, Any], *, is_done: bool)
 
 
 def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:
-    """Whether a file that the newest version does not have is still needed."""
     added, brought_rows = log.added.get(name, (-1, False))
     if name not in log.removed:
         return name in log.added or now.timestamp() - file.stat().st_mtime < ORPHANED_SECONDS

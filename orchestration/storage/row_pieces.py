@@ -30,7 +30,6 @@ def gather(items: Iterable[T], size: Callable[[T], tuple[int, int]], most_bytes:
 
 
 def merged(*tables: Iterable[pa.Table], most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
-    """Merge rows of small tables into larger ones."""
     return map(pa.concat_tables, gather(chain(*tables), lambda table: (len(table), table.nbytes), most_bytes))
 
 

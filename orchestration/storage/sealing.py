@@ -28,7 +28,6 @@ class Sealing:
     """The seals of a lake, for the one process that writes it."""
 
     def __init__(self, lake: LakeStore, flows: Sequence[str]) -> None:
-        """Read the seals of the checkpoints of these flows, and of all tables."""
         self._checkpoints = [Seal(lake.checkpoint(flow)) for flow in flows]
         self._tables = [Seal(path) for path in sealed_tables(lake).values()]
 

@@ -48,7 +48,6 @@ class StateFile(Generic[T]):
         _replace(self.location, b"".join(parts))
 
     def remove(self) -> None:
-        """Remove the file, which is there."""
         self.location.local.unlink()
 
 

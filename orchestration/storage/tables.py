@@ -40,7 +40,6 @@ class LakeStore:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """Every table that flows write, by its SQL name."""
         return tables(self.conf, self.generation)
 
     def gold(self, stream: str) -> tuple[Table, Table, Table]:

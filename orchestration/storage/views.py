@@ -47,7 +47,6 @@ class Part:
     where: str = ""
 
     def spark(self) -> str:
-        """The table at its version, for Spark."""
         version = "" if self.version is None else f" version as of {self.version}"
         return f"(select * from delta.`{str(self.location).replace('`', '``')}`{version})"
 
@@ -73,7 +72,6 @@ class View:
         return self.name.split(".", 1)[1].lower() in query.lower()
 
     def spark(self) -> str:
-        """Return the query for Spark, with tables named by their paths."""
         return self.select([part.spark() for part in self.parts])
 
 
