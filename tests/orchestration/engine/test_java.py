@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.engine.java import java_command, major_version, require_java
+from orchestration.engine.java import archive, java_command, major_version, require_java
 from orchestration.errors import TidemarkError
 
 
@@ -65,3 +65,8 @@ def test_a_good_java_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("text", "version"), [('openjdk version "17"', 17), ('java version "1.8.0_392"', 8), ("nothing", 0)])
 def test_versions_are_read_as_java_writes_them(text: str, version: int) -> None:
     assert major_version(text) == version
+
+
+def test_the_installation_has_left_its_classes_for_later_starts() -> None:
+    """Without them everything works, and starts slower: nothing else would tell that they could not be made."""
+    assert archive().exists(), "`make install` made no class archive: .venv/first-run.log says why"
