@@ -23,7 +23,7 @@ from orchestration.conf.group_meaning import check_groups
 from orchestration.conf.names import Declared, check_objects
 from orchestration.conf.pipeline_settings import GateMode, Quality
 from orchestration.conf.place import absolute
-from orchestration.conf.reference_settings import ReferenceSettings
+from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.sink_settings import MART, SinkSettings
 from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.source_settings import SourceSettings

@@ -23,7 +23,7 @@ from orchestration.conf.pipeline_settings import (
     SqlServerSettings,
 )
 from orchestration.conf.place import GroupWindows, Place
-from orchestration.conf.reference_settings import ReferenceSettings
+from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
 from orchestration.location import Location

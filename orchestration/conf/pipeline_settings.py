@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from expectations.settings import ChannelName, Identifier, Number, OrAbsent, PlainText, Problem, Setting, Text, Unique, Whole, of_pattern
 from expectations.wording import quoted
 from orchestration.conf.place import absolute
-from orchestration.conf.reference_settings import ReferenceSettings
+from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.spark_options import problems_of_settings

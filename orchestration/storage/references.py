@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from orchestration.conf.model import Conf
-from orchestration.conf.reference_file import Key, Rows, check_columns, csv_rows, keyed_rows
-from orchestration.conf.reference_settings import ReferenceSettings
+from orchestration.conf.reference_tables import ReferenceSettings, RowKey, Rows, check_columns, csv_rows, keyed_rows
 from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage.commit import append_rows
@@ -77,7 +76,7 @@ def record(lake: Location, said: Rows, at: datetime) -> int:
     return len(changed)
 
 
-def versions(said: Rows, since: Mapping[Key, datetime]) -> pa.Table:
+def versions(said: Rows, since: Mapping[RowKey, datetime]) -> pa.Table:
     """Make rows of the table for these keys."""
     rows = [(*key, sorted(said.get(key, {}).items()) or None, at) for key, at in since.items()]
     return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)

@@ -18,7 +18,7 @@ from rich.console import Console
 from bronze.events import ARRIVED
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
-from orchestration.conf.reference_settings import ReferenceSettings
+from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import ConfError, TidemarkError

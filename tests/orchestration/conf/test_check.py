@@ -9,56 +9,29 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from tests.orchestration.conf.conftest import changed
+from tests.orchestration.conf.test_meaning import CASES
 
 ROOT = Path(__file__).parents[3]
 
 PLANTED = [
-    ("devices", "fridge-01: {groups: [kitchen", "fridge-01: {groups: [kichen", "devices.yml:10: fridge-01.groups names 'kichen'"),
-    ("devices", "  pump-04:", "  pump-03:", "devices.yml:25: 'pump-03' is there twice, first on line 24"),
-    (
-        "groups",
-        "    lateness_seconds",
-        "    latness_seconds",
-        "groups.yml:9: kitchen.latness_seconds is not a setting; did you mean 'lateness_seconds'?",
-    ),
-    (
-        "groups",
-        "features: [temperature, vibration",
-        "features: [temprature, vibration",
-        "groups.yml:23: press_line.vector.features names 'temprature'",
-    ),
-    ("groups", "press-01.power", "press-1.power", "groups.yml:33: building.vector.features names 'press-1.power'"),
-    ("metrics", "aggregation: median", "aggregation: mode", "metrics.yml:20: humidity.aggregation is 'mode'"),
-    (
-        "metrics",
-        "slide_seconds: 300",
-        "slide_seconds: 450",
-        "metrics.yml:30: vibration.slide_seconds is 450, which does not divide step_seconds (600)",
-    ),
-    ("metrics", "step_seconds: 3600", "step_seconds: one hour", "metrics.yml:39: power.step_seconds is a text"),
-    ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:15: policy.unknown_metric is 'unassigned'"),
-    ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:18: engine.driver_memory is '2 GB'"),
-    ("pipeline", "every_seconds: 3600", "every_seconds: -1", "pipeline.yml:26: maintenance.every_seconds is -1; it must be at least 0"),
-    ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds cannot be read (column 39): "),
-    ("rules", "event_time_is_after_2020", "event_time_is_valid", "rules.yml:13: 'event_time_is_valid' is the name of a built-in rule"),
-    (
-        "sources",
-        "time_zone: UTC",
-        "time_zone: Europe/Brusels",
-        "sources.yml:13: plant.time.time_zone is 'Europe/Brusels', which is no time zone; did you mean",
-    ),
-    ("sources", "unit: {field: unit}", "separator: ';'", "sources.yml:16: plant.separator is for csv"),
+    *("unknown group of a device", "device with a blank"),
+    *("unknown key", "feature of an unknown device"),
+    *("not one of the choices", "bound of a setting without a default"),
+    *("unassigned without the group", "memory with a blank", "unknown table", "unknown channel"),
+    *("rule with an open parenthesis", "rule with an open quote"),
+    *("field path with an empty part", "unknown time zone", "header of JSON"),
 ]
+"""Names of mistakes.yml, in the order in which they are told."""
 
 
 def test_fifteen_planted_mistakes_are_found_in_one_pass(
     folder: Path, mistakes_after: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mistakes = mistakes_after(*(planted[:3] for planted in PLANTED))
-    assert len(mistakes) == len(PLANTED) == 15
-    for mistake, (_, _, _, expected) in zip(mistakes, PLANTED, strict=True):
-        assert mistake.startswith(f"conf/{expected}")
-        assert ";" in mistake  # the way out
+    cases = [[*CASES[name].items()] for name in PLANTED]
+    mistakes = mistakes_after(*((file, old, new) for (file, change), _ in cases for old, new in change.items()))
+    assert mistakes == [f"conf/{line}" for _, (_, line) in cases]
+    assert len(mistakes) == 15
+    assert all(";" in mistake for mistake in mistakes)  # the way out
     assert exit_code(["check"]) == 2
     assert capsys.readouterr().out.splitlines() == mistakes
 

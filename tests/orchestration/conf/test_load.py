@@ -1,4 +1,4 @@
-"""Loading: the default conf, paths, defaults, and no exception other than ConfError whatever the files hold."""
+"""Loading: the default conf, paths, defaults, what SQL needs alone, and no exception but ConfError whatever the files hold."""
 
 import json
 import re
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from orchestration.conf.document import read_document
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.load import load
+from orchestration.conf.place import place_of
 from orchestration.conf.reference import generated
 from orchestration.conf.schemas import resolved
 from orchestration.conf.structure import check_structure
@@ -59,6 +60,20 @@ def test_home_and_variables_expand_in_paths(
     monkeypatch.setenv("PLANT", "/data/$ plant")
     assert mistakes_after(("pipeline", "./lake", "~/lake"), ("sources", "./landing", "${PLANT}/in")) == []
     assert (load(folder).lake.local, landing_of(load(folder), "plant").path) == (Path("/home/op/lake"), Path("/data/$ plant/in"))
+
+
+def test_lake_and_groups_are_those_of_the_whole_conf() -> None:
+    place, conf = place_of(DEFAULT), load(DEFAULT)
+    assert place is not None
+    assert (place.lake, place.stream_of) == (conf.lake, conf.stream_of)
+
+
+@pytest.mark.parametrize("text", ["", "lake: 1", "lake: [", "lake: $NOWHERE/lake", "other: x"])
+def test_what_cannot_be_read_is_left_to_the_whole_conf(text: str, tmp_path: Path) -> None:
+    shutil.copytree(DEFAULT, tmp_path / "conf")
+    (tmp_path / "conf" / "pipeline.yml").write_text(text)
+    assert place_of(tmp_path / "conf") is None
+    assert place_of(tmp_path / "nowhere") is None
 
 
 def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) -> None:

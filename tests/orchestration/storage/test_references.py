@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.model import Conf
-from orchestration.conf.reference_settings import ReferenceSettings
+from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage import references
