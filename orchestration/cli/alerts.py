@@ -46,7 +46,7 @@ def command(context: click.Context, format: str) -> None:
     if context.invoked_subcommand is None:
         conf = _conf(context.obj)
         show(_firing(conf, datetime.now(UTC)), format, FIRING)
-        _tell_who_is_down(conf)
+        _report_channels_that_are_down(conf)
 
 
 @command.command()
@@ -253,7 +253,7 @@ def _conf(obj: dict[str, Any]) -> "Conf":
     return load(obj["conf"])
 
 
-def _tell_who_is_down(conf: "Conf") -> None:
+def _report_channels_that_are_down(conf: "Conf") -> None:
     from orchestration.connectors.outages import current_outage
 
     for name in conf.channels:

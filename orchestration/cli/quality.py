@@ -88,7 +88,7 @@ def _report(conf: Path, options: dict[str, Any], format: str) -> int:
     return 0 if run.is_passed and not any(closed_gates(lake.conf, lake.table_path)) else 1
 
 
-def _run(lake: "Lake", options: dict[str, Any], tell: Callable[[str], None]) -> "Run":
+def _run(lake: "Lake", options: dict[str, Any], notify: Callable[[str], None]) -> "Run":
     from orchestration.quality import quality_tables
     from orchestration.quality.check import Scope, check, store_run
     from orchestration.quality.history import last_runs, trends
@@ -102,7 +102,7 @@ def _run(lake: "Lake", options: dict[str, Any], tell: Callable[[str], None]) -> 
         scope = Scope(
             Cause.SNAPSHOT if pins else Cause.ASKED, options["layer"], pins, None if options["full"] or pins else last_runs(lake.conf.lake)
         )
-        run = check(lake, suites(lake.conf), now, tell, scope)
+        run = check(lake, suites(lake.conf), now, notify, scope)
         rows = store_run(lake, run)
     write_report(run, options["report"], rows, trends(lake.conf.lake))  # without the lock: it may be slow
     return run

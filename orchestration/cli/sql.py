@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.option_types import FILE, PATH
-from orchestration.errors import ConfError, TidemarkError
+from orchestration.cli.option_types import FILE, PATH, text_of
+from orchestration.errors import TidemarkError
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
@@ -65,7 +65,7 @@ def command(
         raise click.UsageError("give --snapshot or --at, not both")
     if query is not None and file is not None:
         raise click.UsageError("give a query or --file, not both")
-    text = "" if file is None else read(file)
+    text = "" if file is None else text_of(file)
     options = {"snapshot_id": snapshot, "at": at and at.replace(tzinfo=UTC), "format": format, "output": output}
     with _session(obj["conf"], engine, options) as session:
         if query is not None:
@@ -78,14 +78,6 @@ def command(
         from orchestration.serving.sql.shell import script
 
         return script(session, sys.stdin if file is None else text.splitlines(keepends=True))
-
-
-def read(file: Path) -> str:
-    """The text of a file given on the command line; ConfError if it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfError(f"{file} cannot be read ({error}); check the path, and that the file is text in UTF-8") from error
 
 
 @contextmanager

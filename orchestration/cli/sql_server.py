@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from orchestration.cli.option_types import PATH
-from orchestration.cli.sql import read
+from orchestration.cli.option_types import PATH, text_of
 
 USER = re.compile(r"^([A-Za-z0-9_.-]+):(\S{16,})$")
 
@@ -40,7 +39,7 @@ def command(obj: dict[str, Any], port: int | None, users: Path | None) -> None:
 
 
 def _users(file: Path) -> dict[str, str]:
-    text = read(file)
+    text = text_of(file)
     if file.stat().st_mode & 0o077:
         raise click.UsageError(f"other users can read {file}: chmod 600 {file}")
     by_token: dict[str, str] = {}

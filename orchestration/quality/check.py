@@ -50,8 +50,8 @@ class Scope:
     last_runs: Mapping[tuple[str, str], LastRun] | None = None
 
 
-def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], scope: Scope) -> Run:
-    """Evaluate every declared table of the scope; `tell` gets the name of each table before its turn. `run_at`: UTC."""
+def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, notify: Callable[[str], None], scope: Scope) -> Run:
+    """Evaluate every declared table of the scope; `notify` gets the name of each table before its turn. `run_at`: UTC."""
     # The ledger is read before any table that it counts. No snapshot pins it, and a retry corrects it later.
     counted = None if scope.snapshot else ledger(lake.table_path("ops.ledger"))
     names = [name for name in checkable_tables(lake.conf) if scope.layer in (None, name.split(".", 1)[0])]
@@ -60,7 +60,7 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
         for suite in suites:
             checks.prove(suite, [name for name in names if suite.applies_to(name)])
         for name in names:
-            tell(name)
+            notify(name)
             results.append(checks.at(name, [suite for suite in suites if suite.applies_to(name)]))
     return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(results))
 

@@ -25,7 +25,7 @@ def link(conf: Conf, port: int | None) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port or page.port}/" + (f"?{urlencode({'token': token})}" if token else "")
 
 
-def serve(conf: Conf, port: int | None, tell: Callable[[str], None]) -> None:
+def serve(conf: Conf, port: int | None, notify: Callable[[str], None]) -> None:
     """`port`: instead of that of conf; 0: any free one."""
     page = conf.page
     try:
@@ -38,7 +38,7 @@ def serve(conf: Conf, port: int | None, tell: Callable[[str], None]) -> None:
     gc.freeze()  # the conf of ten thousand groups stays: else each collection looks through it, which doubles the time of a view
     with listener:
         # Without the token: `tidemark up` writes this line into its journal, and others into their logs.
-        tell(f"http://{place(listener)}/ shows what is true now" + (f"; {LINK} prints its address with the token" if token else ""))
+        notify(f"http://{place(listener)}/ shows what is true now" + (f"; {LINK} prints its address with the token" if token else ""))
         config = uvicorn.Config(
             Site(conf).application(hosts, token),
             http=BoundedHttpProtocol,
