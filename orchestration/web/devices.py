@@ -9,7 +9,7 @@ from orchestration.storage.delta import is_table, literal
 from orchestration.storage.registry import NEWEST, versions
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import ViewRequest
-from orchestration.web.spans import Span, instant, span_of
+from orchestration.web.spans import Span, span_of
 
 MOST = 200
 TABLES = {"readings": "silver.readings", "late": "silver.late", "duplicates": "silver.duplicates", "quarantined": "silver.quarantine"}
@@ -73,7 +73,7 @@ def devices(request: ViewRequest) -> Devices:
     if newest is None:
         return Devices(request.now, None, part)
     span = span_of(request.params, newest, "day")
-    values = {"start": instant(span.start), "end": instant(span.end), "device": literal(name)}
+    values = {"start": literal(span.start), "end": literal(span.end), "device": literal(name)}
     which = f"device_id = {literal(name)}" if name else f"contains(lower(device_id), {literal(part.lower())})"
     counted = " union all ".join(OF_TABLE.format(kind=kind, table=table, which=which, **values) for kind, table in tables.items())
     sums = ", ".join(SUM.format(kind=kind) for kind in TABLES)

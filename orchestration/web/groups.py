@@ -14,7 +14,7 @@ from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import NOTES, Note
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import ViewRequest
-from orchestration.web.spans import Span, instant, span_of
+from orchestration.web.spans import Span, span_of
 from silver.spec import Metric
 
 MOST_GROUPS, MOST_ROWS, MOST_DEVICES = 200, 200, 6
@@ -117,7 +117,7 @@ def groups(request: ViewRequest) -> Groups:
     if newest is None:
         return Groups(request.now, (), 0, group, fresh)
     span = span_of(request.params, newest)
-    table, between = f"gold.{group.name}_aggregates", {"start": instant(span.start), "end": instant(span.end)}
+    table, between = f"gold.{group.name}_aggregates", {"start": literal(span.start), "end": literal(span.end)}
     values = request.rows(VALUES.format(table=table, **between, most=MOST_ROWS))
     chosen = [name for name in dict.fromkeys(request.params.getlist("device")) if name][:MOST_DEVICES]
     devices = chosen or [*dict.fromkeys(row["device_id"] for row in sorted(values, key=lambda row: row["device_id"]))][:MOST_DEVICES]
@@ -130,7 +130,7 @@ def groups(request: ViewRequest) -> Groups:
 def _charts(request: ViewRequest, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool) -> list[Chart]:
     """Draw one for each metric that has something to show. `is_newest`: the span reaches up to now, so that open windows belong to it."""
     values: dict[str, Any] = {"group": group.name, "devices": literal([*devices])}
-    values |= {"since": instant(span.start), "until": instant(span.end)}
+    values |= {"since": literal(span.start), "until": literal(span.end)}
     length = (span.end - span.start).total_seconds()
     windows = request.rows(WINDOWS.format(**values, start=span.start.timestamp(), length=length, parts=PARTS)) if devices else []
     lines: Lines = defaultdict(list)

@@ -11,7 +11,6 @@ from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
 from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import ViewRequest
-from orchestration.web.spans import instant
 from silver.spec import Metric
 
 MOST, MOST_PAYLOADS = 500, 50
@@ -44,7 +43,7 @@ def readings(request: ViewRequest) -> Readings:
     if metric is None or end is None or end - FIRST_INSTANT < timedelta(seconds=metric.step_seconds):
         return Readings(request.now, device, metric)
     start = end - timedelta(seconds=metric.step_seconds)
-    values = {"device": literal(device), "metric": literal(metric.name), "start": instant(start), "end": instant(end)}
+    values = {"device": literal(device), "metric": literal(metric.name), "start": literal(start), "end": literal(end)}
     store = LakeStore(request.conf)
     tables = {name: kind for name, kind in (("silver.readings", "reading"), ("silver.late", "late")) if is_table(store.table_path(name))}
     queries = [OF_WINDOW.format(**values, table=name, kind=kind) for name, kind in tables.items()]

@@ -46,8 +46,3 @@ def span_of(params: QueryParams, newest: datetime, default: str = "hour") -> Spa
     name = params.get("span", default)
     name = name if name in SPANS else default
     return Span(newest - SPANS[name], newest, name)
-
-
-def instant(at: datetime) -> str:
-    """Return the instant as DuckDB's SQL writes it."""
-    return f"timestamptz '{at.isoformat()}'"
