@@ -152,7 +152,8 @@ def compact(path: Location, target_bytes: int, partition: str | None = None, ord
     of_partition = {shape.partition: partition} if shape.partition else {}
     small = [file for file in _files(path) if file.size < target_bytes and file.partition == of_partition]
     together = [files for files in gather(small, lambda file: (0, file.size), target_bytes) if len(files) > 1]
-    large = [write_file(shape, _in_order(shape, files, order) if order else _together(shape, files)) for files in together]
+    rows = (_in_order(shape, files, order) if order else merged(*(_rows(shape, file) for file in files)) for files in together)
+    large = [write_file(shape, pieces) for pieces in rows]
     if together:
         commit(path, filter(None, large), removed=[*chain(*together)], is_rearranged=True)
         open_table(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
@@ -202,7 +203,3 @@ def _in_order(shape: FileShape, files: Iterable[DataFile], order: str) -> Iterat
     with duckdb.connect(config={"memory_limit": "512MB", "threads": 1, "temp_directory": str(shape.folder / ".sorting")}) as connection:
         rows = connection.read_parquet([str(shape.folder / file.path) for file in files]).order(order)
         yield from in_pieces(rows.to_arrow_reader(), shape.columns)
-
-
-def _together(shape: FileShape, files: Iterable[DataFile]) -> Iterator[pa.Table]:
-    return merged(chain.from_iterable(_rows(shape, file) for file in files))

@@ -3,6 +3,7 @@
 from orchestration.location import Location
 
 CLAIMS, SPOOL, FAST_ALERTS, MAPPED = "intake", "spool", "fast_alerts", "mapped"
+"""MAPPED: copies of small tables, which workers of Spark map into memory; each process that runs flows makes them anew."""
 
 
 def claims_folder(lake: Location, source: str) -> Location:
@@ -18,8 +19,3 @@ def spool_folder(lake: Location, source: str) -> Location:
 def fast_alerts_folder(lake: Location) -> Location:
     """Return the folder in which `tidemark alerts watch` keeps its state."""
     return lake / FAST_ALERTS
-
-
-def mapped_folder(lake: Location) -> Location:
-    """Return the folder of copies of small tables, which workers of Spark map into memory; each process that runs flows makes them anew."""
-    return lake / MAPPED

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import is_table, path_of, table_of, version_of
-from orchestration.storage.lake_layout import mapped_folder
+from orchestration.storage.lake_layout import MAPPED
 from orchestration.storage.mapped_tables import mapped_reference_data, write_mapped
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
 from orchestration.storage.references import TABLE as REFERENCES
@@ -39,7 +39,7 @@ def publish(lake: Location) -> Callable[[], ReferenceData]:
     Called before workers get a batch: a version that is appended later counts for none of its events (registry.NOTICE). A copy that this
     process did not write, or that somebody has touched since, is made anew.
     """
-    folder = mapped_folder(lake).local
+    folder = (lake / MAPPED).local
     for name in (DEVICES, REFERENCES):
         path, file = path_of(lake, name), _file(folder, name)
         if not is_table(path):

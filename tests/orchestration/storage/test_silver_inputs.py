@@ -10,7 +10,7 @@ from orchestration.conf.model import Device
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage import references, registry
-from orchestration.storage.lake_layout import mapped_folder
+from orchestration.storage.lake_layout import MAPPED
 from orchestration.storage.silver_inputs import publish, reference_data
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -39,20 +39,20 @@ def test_a_worker_sees_what_was_registered_before_its_batch_was_handed_out(lake:
 
 def test_a_copy_is_made_anew_only_where_its_table_has_changed(lake: Location) -> None:
     load = publish(lake)
-    (copy,) = mapped_folder(lake).local.iterdir()
+    (copy,) = (lake / MAPPED).local.iterdir()
     made = copy.stat().st_ino
     publish(lake)
     assert copy.stat().st_ino == made
     registry.sync(lake, {}, NOON + timedelta(days=1))
     publish(lake)
-    assert [copy] == [*mapped_folder(lake).local.iterdir()], "no draft is left"
+    assert [copy] == [*(lake / MAPPED).local.iterdir()], "no draft is left"
     assert len(load().devices) == 2
 
 
 @pytest.mark.parametrize("left", [None, b"", b"rubbish" * 100, 0.5, -1], ids=str)
 def test_a_damaged_copy_is_refused_by_a_worker_and_made_anew_before_the_next_batch(left: bytes | float | None, lake: Location) -> None:
     load = publish(lake)
-    (copy,) = mapped_folder(lake).local.iterdir()
+    (copy,) = (lake / MAPPED).local.iterdir()
     whole = copy.read_bytes()
     if left is None:
         copy.unlink()
@@ -66,7 +66,7 @@ def test_a_damaged_copy_is_refused_by_a_worker_and_made_anew_before_the_next_bat
 
 def test_a_copy_in_which_a_byte_is_another_is_made_anew_before_the_next_batch(lake: Location) -> None:
     publish(lake)
-    (copy,) = mapped_folder(lake).local.iterdir()
+    (copy,) = (lake / MAPPED).local.iterdir()
     whole = copy.read_bytes()
     copy.write_bytes(whole.replace(b"oven", b"0ven"))
     publish(lake)
