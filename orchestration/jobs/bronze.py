@@ -88,7 +88,11 @@ def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: Abstra
         bronze_batch, ingested_at = next_bronze_batch(offsets), datetime.now(UTC)
         ends = {of_source.source.name: of_source.end for of_source in ready}
         info = partial(with_offsets, offsets, bronze_batch, ends, rows, received)
-        gaps = [gap for of_source in ready for gap in _gaps(of_source, bronze_batch, ingested_at)]
+        gaps = [
+            Gap(of_source.source.name, gap.topic, gap.partition, gap.first, gap.last, bronze_batch, ingested_at)
+            for of_source in ready
+            for gap in of_source.source.gaps(of_source.start, of_source.end)
+        ]
         _record(lake, gaps)
         pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
         append_pieces(table.location, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, info)
@@ -107,11 +111,6 @@ def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[s
             if newest is not None:
                 received[name] = max(newest, received.get(name, newest))
             yield events
-
-
-def _gaps(ready: PendingBatch, bronze_batch: int, found_at: datetime) -> Iterator[Gap]:
-    for gap in ready.source.gaps(ready.start, ready.end):
-        yield Gap(ready.source.name, gap.topic, gap.partition, gap.first, gap.last, bronze_batch, found_at)
 
 
 def _record(lake: LakeStore, gaps: Sequence[Gap]) -> None:

@@ -175,7 +175,6 @@ class Service:
 
 
 def _stamp(folder: Path) -> dict[Path, int]:
-    """Return when each file of a conf was last changed."""
     stamps = {}
     for file in folder.rglob("*"):
         with suppress(OSError):

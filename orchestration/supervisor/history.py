@@ -57,5 +57,4 @@ def _tail(file: Path) -> list[str]:
 
 
 def _files(lake: Location) -> list[Path]:
-    """Return the files of all days, the oldest first; none where no run has told anything."""
     return sorted((lake / FOLDER).local.glob(f"*{SUFFIX}"))

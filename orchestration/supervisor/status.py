@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestration.conf.model import Conf, Source
-from orchestration.connectors.outages import Outage, current_outage
+from orchestration.connectors.outages import current_outage
 from orchestration.connectors.sinks.sink_states import SinkState, read_state
 from orchestration.connectors.sources.all import source_of
 from orchestration.connectors.sources.spool import BYTE, SEGMENT
@@ -177,18 +177,13 @@ def _of_source(conf: Conf, declared: Source, stored: SourceOffset | None, rows: 
     outage = current_outage(conf.lake, "source", name) or current_outage(conf.lake, "collected", name)
     waiting_bytes, lag_seconds = _waiting(conf, name, stored, now)
     waiting_messages = source_of(conf, name).waiting(stored.offset if stored else {}, _noted_ends(conf.lake, name))
+    state = "paused" if declared.is_paused else "down" if outage else "up" if stored else "new"
     cells = (
-        *(name, declared.transport.kind, _state_of_source(declared, stored, outage), outage and outage.since),
+        *(name, declared.transport.kind, state, outage and outage.since),
         *(stored and source_of(conf, name).describe(stored.offset), stored and stored.received_at, rows),
         *(waiting_messages, waiting_bytes, lag_seconds, outage and outage.reason),
     )
     return dict(zip(SOURCE_COLUMNS, cells, strict=True))
-
-
-def _state_of_source(declared: Source, stored: SourceOffset | None, outage: Outage | None) -> str:
-    if declared.is_paused:
-        return "paused"
-    return "down" if outage else "up" if stored else "new"
 
 
 def _waiting(conf: Conf, name: str, stored: SourceOffset | None, now: datetime) -> tuple[int | None, float | None]:

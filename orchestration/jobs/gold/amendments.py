@@ -194,7 +194,6 @@ def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], step: Step
 
 
 def _flow(stream: str) -> str:
-    """Steps are counted by stream."""
     return f"{NAME}/{stream}"
 
 

@@ -62,13 +62,15 @@ def follow(lake: Lake, incremental: Incremental, prefix: Prefix) -> Iterator[int
     while (this := _begun(lake, incremental, prefix)) is not None:
         assert this.up_to
         crash.point(crash.Point.FLOW_BEGUN)
-        stepped = incremental.as_begun(this.plan).step(lake, _carried(lake, incremental, this), this.after, this.up_to)
+        before = _folder(lake, incremental) / f"{this.number - 1}.arrow"
+        carried = read_rows(before, this.carried, REPAIR) if this.carried else None
+        stepped = incremental.as_begun(this.plan).step(lake, carried, this.after, this.up_to)
         if len(stepped.rows):
             append_rows(lake.table_path(incremental.table), stepped.rows, _app_id(lake, incremental), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)
         digest = write_rows(_folder(lake, incremental) / f"{this.number}.arrow", stepped.carried)
         step_file(lake, incremental.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
-        (_folder(lake, incremental) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
+        before.local.unlink(missing_ok=True)
         yield len(stepped.rows)
 
 
@@ -156,10 +158,6 @@ def _most_rows(lake: Lake, start: int) -> int:
         return 0
     newest = log["max.event_time"].cast(pa.int64()).to_pylist()
     return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= start)
-
-
-def _carried(lake: Lake, incremental: Incremental, this: FlowStep) -> pa.Table | None:
-    return read_rows(_folder(lake, incremental) / f"{this.number - 1}.arrow", this.carried, REPAIR) if this.carried else None
 
 
 def _app_id(lake: Lake, incremental: Incremental) -> str:
