@@ -66,14 +66,10 @@ def place_of(folder: Path, load: Callable[[], Mapping[str, GroupWindows]] = dict
         pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
         streams = {name: group.get("stream") or name for name, group in groups["groups"].items()}
         flows = _read(file)["flows"] if (file := folder / "flows.yml").exists() else None
-        tables = {name: _table_of(flow) for name, flow in (flows or {}).items()}
+        tables = {name: TABLE_OF_FLOW[(flow.keys() & TABLE_OF_FLOW.keys()).pop()] for name, flow in (flows or {}).items()}
         return Place(Location(absolute(folder, pipeline["lake"])), streams, tables, load)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
         return None
-
-
-def _table_of(flow: Mapping[str, Any]) -> str:
-    return TABLE_OF_FLOW[(flow.keys() & TABLE_OF_FLOW.keys()).pop()]
 
 
 def _read(file: Path) -> Any:

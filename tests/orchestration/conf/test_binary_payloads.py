@@ -21,6 +21,7 @@ AVRO, PROTO = "format: avro, schema: ./reading.avsc", "format: protobuf, schema:
 SPARKPLUG = "device: {constant: oven}, each: metrics, time: {field: each.timestamp, format: epoch_ms}, metric: {field: each.name}"
 SOUND = [
     f"{AVRO}, {LONG}",
+    f"{AVRO}, {LONG.replace('field: value', 'field: value.x')}",  # in a union of several types anything may be
     f"{PROTO}, {ISO}",
     "format: avro, registry: {url: 'http://localhost:8081', username: '${env:A}', password: '${file:b}'}, " + ISO,
     f"format: protobuf, registry: {{url: 'https://registry'}}, {ISO}",
@@ -48,70 +49,43 @@ def test_what_can_be_read_is_no_mistake(source: str, folder: Path) -> None:
     assert mistakes_of(folder) == []
 
 
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        (f"format: avro, {LONG}", "plant does not say by which schema its payloads are written; set schema (a file) or registry"),
-        (f"{AVRO}, registry: {{url: 'http://r'}}, {LONG}", "plant sets schema and registry; keep one of them"),
-        (f"{AVRO}, message: plant.Reading, {LONG}", "plant.message is for protobuf, but plant.format is avro; remove it"),
-        (f"format: json, schema: ./reading.avsc, {LONG}", "plant.schema is for avro and protobuf, but plant.format is json; remove it"),
-        (
-            f"{PROTO.replace(', message: plant.Reading', '')}, {ISO}",
-            "plant does not say which message of the schema it sends; set message,",
-        ),
-        (
-            "format: protobuf, registry: {url: 'http://r'}, message: a.B, " + ISO,
-            "plant.message is told by each payload of a registry; remove",
-        ),
-        (
-            f"{PROTO.replace('plant.Reading', 'plant.Readin')}, {ISO}",
-            "plant.message is 'plant.Readin', which the schema does not declare; did",
-        ),
-        (
-            f"{AVRO.replace('reading', 'gone')}, {LONG}",
-            "gone.avsc', which cannot be read (No such file or directory); name the file of the",
-        ),
-        (f"{AVRO.replace('reading', 'broken')}, {LONG}", "plant.schema is no JSON (Expecting property name"),
-        (f"{AVRO.replace('reading', 'odd')}, {LONG}", "plant.schema is no Avro schema (Undefined type: recrd); correct it"),
-        (
-            f"{AVRO.replace('reading', 'loop')}, {LONG}",
-            "plant.schema holds itself, and how deep is not bounded; write a schema that does not",
-        ),
-        (f"{PROTO.replace('plant.proto', 'odd.proto')}, {ISO}", "plant.schema is not accepted by protoc (odd.proto:1:31: "),
-        (
-            f"{PROTO.replace('plant.proto', 'reading.avsc')}, {ISO}",
-            "plant.schema is no FileDescriptorSet; name a .proto file, or what protoc",
-        ),
-        (
-            f"{AVRO}, {LONG.replace('field: device', 'field: devise')}",
-            "is 'devise', which the schema does not have; did you mean 'device'?",
-        ),
-        (f"{AVRO}, {LONG.replace('field: value', 'field: value.x')}", None),  # in a union of several types anything may be
-        (f"{AVRO}, {LONG.replace('field: device', 'field: device.id')}", "plant.device.field is 'device.id', but 'device' is one value"),
-        (f"{AVRO}, {ISO}", "plant.time.field is 'ts', a timestamp-millis in the schema, but its format is iso; set `format: epoch_ms`"),
-        (f"{PROTO}, {LONG}", "a google.protobuf.Timestamp in the schema, but its format is epoch_ms; set `format: iso`"),
-        (f"{PROTO}, {ISO.replace('field: value', 'field: kinds')}", "plant.value.field is 'kinds', which is a list"),
-        (f"{PROTO}, {ISO.replace('field: value', 'field: other')}", "'other', which is no single value; it has device, metric, value, ts"),
-        (f"{PROTO}, each: text, {ISO.replace('field: value', 'field: each.x')}", "plant.each is 'text', which is no list; name a list"),
-        (f"format: sparkplug_b, {SPARKPLUG}, value: {{field: each.valeu}}", "plant.value.field is 'each.valeu', which the schema does not"),
-        (f"format: avro, registry: {{url: 'http://me:canary@r'}}, {LONG}", "plant.registry.url holds a password in plain text; write"),
-        (
-            f"format: avro, registry: {{url: 'registry:8081'}}, {LONG}",
-            "plant.registry.url is not an address that begins with https:// or http://; write one",
-        ),
-        (
-            f"format: avro, registry: {{url: 'http://r', password: canary}}, {LONG}",
-            "plant.registry.password is a secret in plain text; write",
-        ),
-        (f"{AVRO}, separator: ';', {LONG}", "plant.separator is for csv, but plant.format is avro; remove it"),
-    ],
-)
-def test_a_mistake_is_one_sentence_with_the_way_out(source: str, told: str | None, folder: Path) -> None:
+REFUSED = {
+    f"format: avro, {LONG}": "plant does not say by which schema its payloads are written; set schema (a file) or registry",
+    f"{AVRO}, registry: {{url: 'http://r'}}, {LONG}": "plant sets schema and registry; keep one of them",
+    f"{AVRO}, message: plant.Reading, {LONG}": "plant.message is for protobuf, but plant.format is avro; remove it",
+    f"format: json, schema: ./reading.avsc, {LONG}": "plant.schema is for avro and protobuf, but plant.format is json; remove it",
+    f"{PROTO.replace(', message: plant.Reading', '')}, {ISO}": "plant does not say which message of the schema it sends; set message,",
+    "format: protobuf, registry: {url: 'http://r'}, message: a.B, " + ISO: "plant.message is told by each payload of a registry; remove",
+    f"{PROTO.replace('plant.Reading', 'plant.Readin')}, {ISO}": "plant.message is 'plant.Readin', which the schema does not declare; did",
+    f"{AVRO.replace('reading', 'gone')}, {LONG}": "gone.avsc', which cannot be read (No such file or directory); name the file of the",
+    f"{AVRO.replace('reading', 'broken')}, {LONG}": "plant.schema is no JSON (Expecting property name",
+    f"{AVRO.replace('reading', 'odd')}, {LONG}": "plant.schema is no Avro schema (Undefined type: recrd); correct it",
+    f"{AVRO.replace('reading', 'loop')}, {LONG}": "plant.schema holds itself, and how deep is not bounded; write a schema that does not",
+    f"{PROTO.replace('plant.proto', 'odd.proto')}, {ISO}": "plant.schema is not accepted by protoc (odd.proto:1:31: ",
+    f"{PROTO.replace('plant.proto', 'reading.avsc')}, {ISO}": "plant.schema is no FileDescriptorSet; name a .proto file, or what protoc",
+    f"{AVRO}, {LONG.replace('field: device', 'field: devise')}": "is 'devise', which the schema does not have; did you mean 'device'?",
+    f"{AVRO}, {LONG.replace('field: device', 'field: device.id')}": "plant.device.field is 'device.id', but 'device' is one value",
+    f"{AVRO}, {ISO}": "plant.time.field is 'ts', a timestamp-millis in the schema, but its format is iso; set `format: epoch_ms`",
+    f"{PROTO}, {LONG}": "a google.protobuf.Timestamp in the schema, but its format is epoch_ms; set `format: iso`",
+    f"{PROTO}, {ISO.replace('field: value', 'field: kinds')}": "plant.value.field is 'kinds', which is a list",
+    f"{PROTO}, {ISO.replace('field: value', 'field: other')}": "'other', which is no single value; it has device, metric, value, ts",
+    f"{PROTO}, each: text, {ISO.replace('field: value', 'field: each.x')}": "plant.each is 'text', which is no list; name a list",
+    f"format: sparkplug_b, {SPARKPLUG}, value: {{field: each.valeu}}": "plant.value.field is 'each.valeu', which the schema does not",
+    f"format: avro, registry: {{url: 'http://me:canary@r'}}, {LONG}": "plant.registry.url holds a password in plain text; write",
+    f"format: avro, registry: {{url: 'registry:8081'}}, {LONG}": (
+        "plant.registry.url is not an address that begins with https:// or http://; write one"
+    ),
+    f"format: avro, registry: {{url: 'http://r', password: canary}}, {LONG}": "plant.registry.password is a secret in plain text; write",
+    f"{AVRO}, separator: ';', {LONG}": "plant.separator is for csv, but plant.format is avro; remove it",
+}
+
+
+@pytest.mark.parametrize("source", REFUSED)
+def test_a_mistake_is_one_sentence_with_the_way_out(source: str, folder: Path) -> None:
     put(folder, source)
-    found = mistakes_of(folder)
-    assert [told in line for line in found if told] == ([True] if told else [])
-    assert len(found) == (told is not None)
-    assert "canary" not in str(found)
+    (line,) = mistakes_of(folder)
+    assert REFUSED[source] in line
+    assert "canary" not in line
 
 
 def test_files_and_lines_hold_no_binary_messages(folder: Path) -> None:
@@ -129,7 +103,7 @@ def test_a_conf_holds_the_schema_itself_and_no_secret(folder: Path) -> None:
     schemas = load(folder).sources["plant"].payload_format.schemas
     assert json.loads(schemas[DECLARED][0]) == READING
     assert len(schemas) == 2
-    put(folder, SOUND[2])
+    put(folder, SOUND[3])
     payload_format = load(folder).sources["plant"].payload_format
     assert (payload_format.schemas, payload_format.registry) == (
         {},
