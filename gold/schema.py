@@ -5,10 +5,7 @@ import pyarrow as pa
 from bronze.schema import INSTANT, declared
 
 DEVICE_GROUP = ("device_group", pa.string(), "name in conf/groups.yml")
-_WINDOW = (
-    ("window_start", INSTANT, "first instant of the window, UTC"),
-    ("window_end", INSTANT, "first instant after the window, UTC"),
-)
+_WINDOW = (("window_start", INSTANT, "first instant of the window, UTC"), ("window_end", INSTANT, "first instant after the window, UTC"))
 _VERSION = (
     ("revision", pa.int32(), "0 as the stream emitted it; higher where late rows were folded in"),
     ("gold_batch", pa.int64(), "micro-batch that emitted the row, or the newest one when it was amended"),

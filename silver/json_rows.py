@@ -178,9 +178,7 @@ def _short(digits: str) -> str:
 
 
 DECODER = json.JSONDecoder(
-    object_pairs_hook=_members,
-    parse_int=lambda digits: int(_short(digits)),
-    parse_float=lambda digits: float(_short(digits)),
+    object_pairs_hook=_members, parse_int=lambda digits: int(_short(digits)), parse_float=lambda digits: float(_short(digits))
 )
 
 

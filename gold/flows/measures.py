@@ -18,10 +18,7 @@ from gold.schema import MEASURES
 
 COLUMNS = without_flow(MEASURES)
 ITEM = pa.schema(
-    [
-        *(("device_id", pa.string()), ("event_time", INSTANT), ("value", pa.float64()), ("other", pa.float64())),
-        ("is_on", pa.bool_()),
-    ]
+    [*(("device_id", pa.string()), ("event_time", INSTANT), ("value", pa.float64()), ("other", pa.float64())), ("is_on", pa.bool_())]
 )
 """Carried: what has not been in a closed window, and before it the last two of each device. `other`: the longitude; else null."""
 LOOK_BACK = 2

@@ -34,10 +34,7 @@ def test_a_window_holds_its_first_instant_and_not_its_end(spark: SparkSession) -
 
 def test_a_sliding_window_starts_every_slide_and_a_reading_is_in_each_that_spans_it(spark: SparkSession) -> None:
     found = windows(spark, [("oven", "t", 1.0, at("12:07:00"))], [Metric("t", Aggregation.COUNT, 600, slide_seconds=300)])
-    assert [(row.window_start, row.window_end) for row in found] == [
-        (at("12:00:00"), at("12:10:00")),
-        (at("12:05:00"), at("12:15:00")),
-    ]
+    assert [(row.window_start, row.window_end) for row in found] == [(at("12:00:00"), at("12:10:00")), (at("12:05:00"), at("12:15:00"))]
 
 
 def test_before_1970_windows_are_cut_at_the_same_multiples(spark: SparkSession) -> None:

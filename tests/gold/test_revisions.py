@@ -26,8 +26,7 @@ OF_HISTORY = SCHEMA.append(pa.field("revision", pa.int32()))
 CONTENT = ("vector", "missing")
 KEYS = st.tuples(st.just("kitchen"), st.sampled_from(["oven", "fridge", "grill"]), st.sampled_from([at("12:00"), at("12:10"), at("12:20")]))
 CONTENTS = st.tuples(
-    st.one_of(st.none(), st.lists(st.sampled_from([1.5, -0.0, 0.0, math.nan, None]), max_size=2)),
-    st.sampled_from([[], ["power"]]),
+    st.one_of(st.none(), st.lists(st.sampled_from([1.5, -0.0, 0.0, math.nan, None]), max_size=2)), st.sampled_from([[], ["power"]])
 )
 Rows = dict[tuple[str, str, datetime], tuple[list[float | None] | None, list[str]]]
 ROWS = st.dictionaries(KEYS, CONTENTS)

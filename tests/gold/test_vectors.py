@@ -25,11 +25,7 @@ Window = tuple[str, str, datetime, float | None]
 ENDS: list[datetime] = [at("12:00") + timedelta(minutes=10 * n) for n in range(8)]
 KEYS = st.tuples(st.sampled_from(["a", "b.t", "c"]), st.sampled_from(["t", "p", "h", "x"]), st.sampled_from(ENDS))
 WINDOWS = st.dictionaries(KEYS, st.sampled_from([1.5, -0.0, 2.5, math.nan, math.inf, None]), max_size=40)
-VECTORS = [
-    Vector("device", ("t", "p", "h"), 1200),
-    Vector("device", ("h",)),
-    Vector("group", ("b.t.t", "a.p", "c.h", "a.t"), 1800),
-]
+VECTORS = [Vector("device", ("t", "p", "h"), 1200), Vector("device", ("h",)), Vector("group", ("b.t.t", "a.p", "c.h", "a.t"), 1800)]
 
 
 def of_kitchen(vector: Vector) -> Group:

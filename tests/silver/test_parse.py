@@ -215,11 +215,7 @@ JSON = st.recursive(
 EVENT = st.fixed_dictionaries({}, optional={"device": JSON, "metric": JSON, "value": JSON, "ts": JSON, "unit": JSON}).map(json.dumps)
 
 
-@settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],
-)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
 @given(
     st.lists(
         st.binary(max_size=200).filter(lambda b: b"\n" not in b) | TEXT.map(lambda t: t.encode(errors="replace")) | EVENT.map(str.encode),

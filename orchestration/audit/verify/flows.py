@@ -66,10 +66,9 @@ SILENCE = """
     window same as (partition by device_id order by event_time, metric)),
   silent as (select *, event_time + to_seconds({patience}) as begun from following
     where coalesce(next_time, $until) > event_time + to_seconds({patience}))
-  select device_id, begun as changed_at, 'silent' as state, 'heard' as previous, {patience}::double as seconds, null::double as value,
-    null::bigint as bronze_batch, null::bigint as bronze_row, null::int as part from silent
-  union all select device_id, next_time, 'heard', 'silent', epoch_us(next_time - begun) / 1e6, next_value, {next} from silent
-  where next_time is not null
+  select device_id, begun as changed_at, 'silent' as state, 'heard' as previous, {patience} as seconds from silent
+  union all by name select device_id, next_time as changed_at, 'heard' as state, 'silent' as previous,
+    epoch_us(next_time - begun) / 1e6 as seconds, next_value as value, {next} from silent where next_time is not null
 """
 DISTANCE = """
   with placed as (select y.device_id, y.event_time, radians(y.value) as y, radians(x.value) as x from taken y join taken x
@@ -79,9 +78,7 @@ DISTANCE = """
   metres as (select *, 12742017.6 * asin(sqrt(least(1, pow(sin((y - y0) / 2), 2) + cos(y0) * cos(y) * pow(sin((x - x0) / 2), 2)))) as way
     from ways where y0 is not null)
   select device_id, {window_start} as window_start, sum(way) as value, max(way / (epoch_us(event_time - time0) / 1e6)) as highest,
-    null::double as known_seconds, count(*) as count, null::bigint as glitches, null::bigint as wraps, null::bigint as resets,
-    max(way) as size
-  from metres group by all
+    count(*) as count, max(way) as size from metres group by all
 """
 DUTY_CYCLE = """
   with spans as (select *, least(event_time + to_seconds({hold}), coalesce(lead(event_time) over same, $until), $until) as ended from taken
@@ -90,9 +87,8 @@ DUTY_CYCLE = """
     where ended > event_time),
   pieces as (select *, epoch_us(least(ended, window_start + to_seconds({every})) - greatest(event_time, window_start)) / 1e6 as known
     from cut where fits_0 is not null)
-  select device_id, window_start, sum(case when fits_0 then known else 0 end) / sum(known) as value, null::double as highest,
-    sum(known) as known_seconds, count(*) filter (event_time >= window_start) as count, null::bigint as glitches, null::bigint as wraps,
-    null::bigint as resets, 1.0 as size from pieces where known > 0 group by device_id, window_start
+  select device_id, window_start, sum(case when fits_0 then known else 0 end) / sum(known) as value, sum(known) as known_seconds,
+    count(*) filter (event_time >= window_start) as count, 1.0 as size from pieces where known > 0 group by device_id, window_start
 """
 WINDOW_START = "make_timestamp(whole_multiple(epoch_us(event_time), {}000000))"
 COUNTS = ("glitches", "wraps", "resets")
@@ -139,7 +135,8 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             _expect_pairs(store, pairs, until)
         case Silence(after_seconds=patience):
             following = ", ".join(f"lead({name}) over same as next_{name}" for name in IDENTITY)
-            _make(store, SILENCE.format(patience=patience, next_lineage=following, next=listed(IDENTITY, "next_")), until=until)
+            of_next = ", ".join(f"next_{name} as {name}" for name in IDENTITY)
+            _make(store, SILENCE.format(patience=patience, next_lineage=following, next=of_next), until=until)
         case StateMachine() as machine:
             fits = f"[{', '.join(f'coalesce(fits_{at}, false)' for at in range(len(flow.predicates)))}]"
             changes = [change for device in _by_device(store, f", {fits}") for change in _states(machine, device, until)]
@@ -155,13 +152,14 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
             sql = (
                 f"select device_id, {WINDOW_START.format(every)} as window_start, sum(rise) as value, max(rise) as highest,"
-                f" null::double as known_seconds, count(*) as count, {counts}, max(abs(rise)) as size from steps_of_flow group by all"
+                f" count(*) as count, {counts}, max(abs(rise)) as size from steps_of_flow group by all"
             )
             _make(store, _closed(sql, every), until=until)
 
 
 def _make(store: duckdb.DuckDBPyConnection, sql: str, **values: object) -> None:
-    store.execute(f"create or replace temp table expected_flow as {sql}", values or None)
+    """Makes `expected_flow`; columns that the query does not have are null."""
+    store.execute(f"create or replace temp table expected_flow as (from recorded_flow limit 0) union all by name ({sql})", values or None)
 
 
 def _closed(sql: str, every: int) -> str:
@@ -186,8 +184,7 @@ def _expect_pairs(store: duckdb.DuckDBPyConnection, flow: Pairs, until: datetime
         wait = max(0, flow.until_seconds if name == "left" else -flow.from_seconds)
         sql += ALONE.format(by=by, side=side(name, "s"), name=name, at=at, wait=wait, same=same)
         values |= {name: getattr(flow, name)}
-    nulls = store.sql("select * from matched limit 0").columns
-    _make(store, f"select {', '.join(nulls)} from (from (select * from matched limit 0) union all by name ({sql}))", **values)
+    _make(store, sql, **values)
 
 
 def _by_device(store: duckdb.DuckDBPyConnection, more: str = "") -> Iterator[list[Row]]:

@@ -70,16 +70,8 @@ LINES = _apart(
 """Lines of CSV."""
 ALPHABET = "\"',;:{}[]\\ \t\r\x0009-+.eEdZT/\ufeff"
 BROKEN_UTF8 = [
-    *(
-        b"\xff",
-        b"\xed\xa0\x80",
-        b"\xc0\xaf",
-        b"\xe2\x82",
-        b"\xf4\x90\x80\x80",
-        b"\xf0\x9f\x98\x80",
-        b"\xf0\x90\x28",
-        b"\xf8\x88\x80\x80\x80",
-    ),
+    letters.encode("latin-1")
+    for letters in _apart("\xff|\xed\xa0\x80|\xc0\xaf|\xe2\x82|\xf4\x90\x80\x80|\xf0\x9f\x98\x80|\xf0\x90\x28|\xf8\x88\x80\x80\x80")
 ]
 
 
