@@ -106,11 +106,13 @@ def _local_seconds(fields: dict[str, pa.Array]) -> tuple[Whole, NDArray[np.bool_
     half, day_of_year = whole("half", 0), whole("day_of_year", 1)
     of_noon = pc.equal(pc.ascii_upper(fields["noon"]), "PM").to_numpy(zero_copy_only=False) if "noon" in fields else np.zeros(count, bool)
     hour = half % 12 + 12 * of_noon if "half" in fields else whole("hour", 0)
-    is_sound = (hour < 24) & (minute < 60) & (second < 60) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= _last_day(year, month))
-    is_sound &= (day_of_year >= 1) & (day_of_year <= 365 + _is_leap(year))
+    january = (year - 1970) * 12
+    first_day, last_day_of_year = _first_day(january + month - 1), _first_day(january + 12) - _first_day(january)
+    is_sound = (hour < 24) & (minute < 60) & (second < 60) & (month >= 1) & (month <= 12)
+    is_sound &= (day >= 1) & (day <= _first_day(january + month) - first_day) & (day_of_year >= 1) & (day_of_year <= last_day_of_year)
     if "half" in fields:
         is_sound &= (half >= 1) & (half <= 12)
-    return (_days(year, month, day) + day_of_year - 1) * DAY + hour * 3600 + minute * 60 + second, is_sound
+    return (first_day + day + day_of_year - 2) * DAY + hour * 3600 + minute * 60 + second, is_sound
 
 
 def _months(names: pa.Array) -> Whole:
@@ -118,20 +120,9 @@ def _months(names: pa.Array) -> Whole:
     return _whole(pc.fill_null(pc.index_in(short, pa.array(MONTHS)), -1)) + 1
 
 
-def _is_leap(year: Whole) -> NDArray[np.bool_]:
-    return np.asarray((year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)), bool)
-
-
-def _last_day(year: Whole, month: Whole) -> Whole:
-    return np.where(month == 2, 28 + _is_leap(year), np.where(np.isin(month, (4, 6, 9, 11)), 30, 31))
-
-
-def _days(year: Whole, month: Whole, day: Whole) -> Whole:
-    """Days since 1970 in the Gregorian calendar, for years before 1 too. The year begins in March here, so that its last day leaps."""
-    march_year = year - (month <= 2)
-    era, of_era = march_year // 400, march_year % 400
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * DAYS_IN_400_YEARS + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+def _first_day(months: Whole) -> Whole:
+    """Days from 1970 to the first one of a month, which is counted from January 1970, in the Gregorian calendar, for years before 1 too."""
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
 def _micros(fractions: pa.Array | None, count: int) -> Whole:
