@@ -173,7 +173,8 @@ def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:
         return _named(_texts(rows.values(origin.field)))
     if origin is not None and origin.file_name is not None:
         names, pattern = positions.dictionary_encode(), re.compile(origin.file_name)
-        parts = pa.array((_first_group(pattern, name) for name in names.dictionary.to_pylist()), pa.string())
+        matches = map(pattern.search, names.dictionary.to_pylist())
+        parts = pa.array((match[1] if match else None for match in matches), pa.string())
         return _named(parts.take(names.indices.take(rows.event_at)))
     if origin is not None and origin.topic is not None:
         return _named(_level_of_topic(origin.topic, positions).take(rows.event_at))
@@ -185,11 +186,6 @@ def _level_of_topic(level: int, positions: pa.Array) -> pa.Array:
     null."""
     pattern = rf"^(?:[^/]*/){{{level - 1}}}(?P<level>[^/]*)(?:/[^/]*)*/[^/]*/[^/]*$"
     return pc.struct_field(pc.extract_regex(positions, pattern), "level")
-
-
-def _first_group(pattern: re.Pattern[str], name: str) -> str | None:
-    match = pattern.search(name)
-    return match[1] if match else None
 
 
 def _texts(values: Values) -> pa.Array:

@@ -83,13 +83,9 @@ def _of_event(tables: OpenTables, event: Mapping[str, Any], shape: PayloadFormat
     for row in tables.ask(MEASUREMENTS_OF_ONE, of=identity):
         parts[row["part"]].append(row)
     payload = next((row["payload"] for row in tables.ask(PAYLOAD, of=identity)), None)
-    wrongs = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
+    strays = ((part, f"in {_tables(rows)}, but there is no such event in bronze.events") for part, rows in parts.items())
+    wrongs = _with_event(event, parts, shape) if event["copies"] else strays
     return [_row(event["bronze_batch"], event["bronze_row"], part, wrong, payload) for part, wrong in wrongs]
-
-
-def _without_event(parts: Parts) -> Iterator[tuple[int | None, str]]:
-    for part, rows in parts.items():
-        yield part, f"in {_tables(rows)}, but there is no such event in bronze.events"
 
 
 def _with_event(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | None) -> Iterator[tuple[int | None, str]]:

@@ -92,17 +92,15 @@ def reader(time: Time) -> Reader:
 def instants_of(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
     """Apply `reader` to each text: return its microseconds, and whether it is unique; texts that are no instants are unique."""
     is_plain = pc.match_substring_regex(texts, rf"\A(?:{PLAIN[time.format]})\z") if time.format in PLAIN else pa.repeat(False, len(texts))
-    plain = _plain_instants(pc.if_else(is_plain, texts, None), time)
+    plain = pc.if_else(is_plain, texts, None)
+    if time.format in MICROS_PER:
+        plain = pc.multiply(plain.cast(pa.int64()), MICROS_PER[time.format])
+    else:
+        plain = plain.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     others = texts.filter(plain.is_null())
     read = [instant or (None, True) for instant in map(reader(time), others.to_pylist())]
     micros, is_unique = (pa.array([instant[n] for instant in read], type) for n, type in enumerate((pa.int64(), pa.bool_())))
     return pc.replace_with_mask(plain, plain.is_null(), micros), pc.replace_with_mask(plain.is_valid(), plain.is_null(), is_unique)
-
-
-def _plain_instants(texts: pa.Array, time: Time) -> pa.Array:
-    if time.format in MICROS_PER:
-        return pc.multiply(texts.cast(pa.int64()), MICROS_PER[time.format])
-    return texts.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
 
 
 def _epoch_reader(micros_per_unit: int) -> Reader:
