@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tests.orchestration.audit.verify.hostile_shapes import GOOD, HEADERS, SHAPES
 
@@ -46,7 +46,10 @@ TIMES = [
         "1767225601000|1767225601000000|0.0000005|1.0000005| 1767225601 |NaN|Infinity|99999999999999999999"
     ),
 ]
-NAMES = ["oven", " oven ", "oven\t", "nobody", "", " ", "\u00a0oven", "\ud800oven", "ov\u00e9n", "o" * 300, "fridge", "room", "ghost"]
+NAMES = [
+    *("oven", " oven ", "oven\t", "nobody", "", " ", "\u00a0oven", "\ud800oven", "ov\u00e9n", "o" * 300, "fridge", "room", "ghost"),
+    *("' or 1=1 --", "%s%n", "${env:HOME}", "../../etc", "\x1b[31m", "\u202eoven", "\U0001f600"),
+]
 WHOLE = [
     *_apart('| |\t|null|5|"x"|""|[]|[{}]|{}| {} |{}{}|{},{}|{}],[{}|{}],"x":[{}|1],"event":[{}|{} //x'),
     *_apart("\ufeff{}|{}\ufeff|\xa0{}|{}\x0b"),
@@ -75,10 +78,12 @@ BROKEN_UTF8 = [
 ]
 
 
-def payloads(seed: int, mutations: int) -> Iterator[Payload]:
-    """All lists, for every shape that they can meet, and so many random changes of good payloads for each shape."""
+def payloads(seed: int, mutations: int, sources: Collection[str] = SHAPES.keys()) -> Iterator[Payload]:
+    """All lists, for every one of these shapes that they can meet, and so many random changes of good payloads for each shape."""
     chance = random.Random(seed)
     for source, shape in SHAPES.items():
+        if source not in sources:
+            continue
         headers = HEADERS.get(source, [None])
         texts = [*GOOD[source], *(_json_payloads(source) if shape.format == "json" else [*_csv_payloads(source), *LINES, "", "  ", "\t"])]
         for text in texts:
