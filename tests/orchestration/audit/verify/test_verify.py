@@ -98,17 +98,21 @@ def test_a_doubled_reading_is_named_by_its_identity(lake: Conf) -> None:
     assert f"bronze_row {rows['bronze_row'][7].as_py()}," in problems(report)[0][2]
 
 
-@pytest.mark.parametrize("column", ["value", "unit", "zone", "event_time", "part", "source"])
-def test_a_reading_that_is_altered_in_any_column_is_named(lake: Conf, column: str) -> None:
+def test_a_reading_that_is_altered_in_any_column_is_named(lake: Conf) -> None:
+    """Each column in a row of its own, by one comparison."""
     rows = read(lake, "silver.readings")
-    index = rows.schema.get_field_index(column)
-    cell = rows[column][3].as_py()
-    others = {"value": 1e-9, "part": 5}
-    other = cell + others[column] if column in others else cell + timedelta(microseconds=1) if column == "event_time" else "other"
-    cells = [*rows[column].to_pylist()[:3], other, *rows[column].to_pylist()[4:]]
-    rewrite(lake, "silver.readings", rows.set_column(index, rows.schema.field(index), pa.array(cells, rows.schema.field(index).type)))
+    more = {"value": 1e-9, "event_time": timedelta(microseconds=1), "part": 5, "unit": None, "zone": None, "source": None}
+    for at_row, (column, change) in enumerate(more.items()):
+        cells = rows[column].to_pylist()
+        cells[at_row] = "other" if change is None else cells[at_row] + change
+        index, field = rows.schema.get_field_index(column), rows.schema.field(column)
+        rows = rows.set_column(index, field, pa.array(cells, field.type))
+    rewrite(lake, "silver.readings", rows)
     found = differing(lake, "silver.readings")
-    assert any(difference.what in {"differs", "surplus"} and column in f"{difference.in_table}{difference.row}" for difference in found)
+    assert sorted(str(difference.in_table).split()[0] for difference in found if difference.what == "differs") == sorted(
+        more.keys() - {"part"}
+    )
+    assert any(difference.what == "surplus" and "part 5" in difference.row for difference in found)
 
 
 def test_a_later_row_kept_for_a_key_and_a_duplicate_that_names_another_are_named(lake: Conf) -> None:
