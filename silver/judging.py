@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
-from silver.config import SilverConfig
 from silver.enrich import REFERENCE_KEYS, Enrichment, ReferenceData, referred
 from silver.measurements import ATTRIBUTES, measured
+from silver.policy import SilverConfig
 from silver.rules import rules_of
 from silver.schema import READING_COLUMNS
 

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
 from silver.binary_rows import binary_rows
-from silver.config import SilverConfig
 from silver.csv_rows import csv_rows
 from silver.instants import to_instants
 from silver.json_rows import as_text, json_rows
 from silver.numbers import found, to_numbers, to_numbers_or_switches
+from silver.policy import SilverConfig
 from silver.records import Rows, Values
 from silver.spec import Origin, PayloadFormat
 

@@ -1,11 +1,15 @@
-"""The policy of pipeline.yml: what silver promises. Frozen, free of Spark."""
+"""The policy of pipeline.yml: what silver promises; and the settings of silver as a whole. Frozen, free of Spark."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass as plain_dataclass
 from enum import StrEnum
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from expectations.rule import Rule
 from expectations.settings import Seconds, Setting, Whole
+from silver.spec import Metric, PayloadFormat
 
 UNASSIGNED_GROUP = "unassigned"
 _UNKNOWN = (
@@ -40,3 +44,18 @@ class Policy(Setting):
     unknown_metric: Unknown = Field(
         default=Unknown.QUARANTINE, description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}"
     )
+
+
+@plain_dataclass(frozen=True)
+class SilverConfig:
+    """`shapes` is by name of source, `metrics` the catalogue by name; `rules` are those of conf/rules.yml.
+
+    `load_registry_formats`: the shapes of sources with the schemas of their registries; asked for each batch, as ids come up while a stream
+    runs.
+    """
+
+    shapes: Mapping[str, PayloadFormat]
+    policy: Policy
+    metrics: Mapping[str, Metric]
+    rules: tuple[Rule, ...] = ()
+    load_registry_formats: Callable[[], Mapping[str, PayloadFormat]] | None = None

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import Judge, conditions
 from silver.measurements import OF_EVENT
+from silver.policy import SilverConfig
 from silver.schema import KEYS, READING_COLUMNS, READINGS
 
 LoadReferenceData = Callable[[], ReferenceData]

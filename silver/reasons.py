@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from silver.config import SilverConfig
 from silver.csv_rows import values_of
 from silver.instants import MICROS_PER, to_instants
 from silver.json_rows import as_text
 from silver.measurements import payload_rows
+from silver.policy import SilverConfig
 from silver.records import ODD, Node, Rows
 from silver.schema import SOMETHING_IS_MEASURED
 from silver.spec import Origin, PayloadFormat, Time

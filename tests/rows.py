@@ -11,10 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from bronze.schema import EVENTS
 from silver import account
 from silver.aggregation import Aggregation
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
-from silver.policy import Policy
+from silver.policy import Policy, SilverConfig
 from silver.schema import DEVICES, READINGS, REFERENCES
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Time
 

@@ -24,9 +24,9 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
 from orchestration.quality.suites import own
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged, retyped
+from silver.policy import SilverConfig
 from silver.schema import DEVICES
 from tests.rows import at
 from tests.test_readme import BLOCK, PAGES, ROOT, SHAPE, TEXT, blocks

@@ -16,8 +16,8 @@ from gold.alerts.spec import Alert
 from gold.alerts.states import FIRING, NEVER, NORMAL, State, judge
 from gold.instants import EPOCH, SECOND, to_micros
 from gold.schema import SAMPLES
-from silver.config import SilverConfig
 from silver.judging import EnrichedRows, conditions
+from silver.policy import SilverConfig
 
 NEITHER = 2
 VERDICTS = {1: True, 0: False, NEITHER: None}

@@ -23,10 +23,10 @@ from orchestration.storage.references import present
 from orchestration.storage.registry import ALWAYS, CONF, as_version, versions
 from orchestration.utc import EPOCH
 from silver import account
-from silver.config import SilverConfig
 from silver.csv_rows import values_of
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.policy import SilverConfig
 from silver.reasons import Reasons
 from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 from silver.spec import Metric, PayloadFormat

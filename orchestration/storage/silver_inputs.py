@@ -12,8 +12,8 @@ from orchestration.storage.mapped_tables import mapped_reference_data, write_map
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.registry import TABLE as DEVICES
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
+from silver.policy import SilverConfig
 
 _published: dict[Path, tuple[int, object]] = {}
 """The version that this process has copied to a file, and the state of the file then."""

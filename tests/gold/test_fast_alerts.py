@@ -16,10 +16,9 @@ from gold.alerts.signals import samples
 from gold.alerts.spec import Alert, NoData, Signal
 from gold.alerts.states import judge
 from silver.aggregation import Aggregation
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
-from silver.policy import Policy
+from silver.policy import Policy, SilverConfig
 from silver.schema import DEVICES
 from silver.spec import Metric, Origin, PayloadFormat, Time
 

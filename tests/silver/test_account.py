@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from bronze.schema import EVENTS
 from silver import account
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.policy import SilverConfig
 from silver.schema import READING_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices

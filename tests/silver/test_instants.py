@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from bronze.schema import INSTANT
 from orchestration.audit.verify.instants import FIXED_ZONES, instants_of
 from silver.aggregation import Aggregation
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.instants import HOURS_AHEAD, to_instants
 from silver.judging import judged
-from silver.policy import Policy
+from silver.policy import Policy, SilverConfig
 from silver.spec import Metric, Origin, PayloadFormat, Time
 from silver.time_patterns import time_expression
 from tests.rows import INGESTED_AT, at

@@ -10,9 +10,9 @@ from pyspark.sql import Row, SparkSession
 from bronze.schema import INSTANT
 from expectations.rule import Rule
 from orchestration.engine.session import from_arrow
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import PLAIN_INSTANT
+from silver.policy import SilverConfig
 from silver.readings import DUPLICATE, LATE, RECORDED, readings, replayed
 from silver.schema import KEYS, READINGS
 from tests.rows import LONG, METRICS, POLICY, at, devices, events, references, rows_of, silver

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from expectations.rule import Rule
 from silver.aggregation import Aggregation
-from silver.config import SilverConfig
-from silver.policy import Policy
+from silver.policy import Policy, SilverConfig
 from silver.reasons import Reasons
 from silver.rules import BUILT_IN
 from silver.spec import Metric, Origin, PayloadFormat, Time

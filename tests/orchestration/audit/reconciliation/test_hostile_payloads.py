@@ -43,7 +43,7 @@ def written(count: int, seed: int | None) -> dict[str, list[bytes]]:
 
 def header_of(shape: str) -> bytes | None:
     (header, *_) = HEADERS.get(shape, [None])
-    return header and header.encode()
+    return None if header is None else header.encode()
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,9 @@ from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from silver import account
 from silver.aggregation import Aggregation
-from silver.config import SilverConfig
 from silver.enrich import ReferenceData
 from silver.judging import judged
-from silver.policy import Policy, Unknown
+from silver.policy import Policy, SilverConfig, Unknown
 from silver.schema import DEVICES, REFERENCES
 from silver.spec import Conversion, Metric
 from tests.lakes import conf
