@@ -1,4 +1,4 @@
-"""Debian's Prometheus for tests: a server with a port and a folder of its own, and promtool."""
+"""Debian's Prometheus and Alertmanager for tests, each with a port and a folder of its own, and promtool."""
 
 import json
 import shutil
@@ -42,13 +42,27 @@ class Prometheus(ServerProcess):
             return {}
 
 
+class Alertmanager(ServerProcess):
+    """In a folder. It tells nobody."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.port,), self._folder = free_ports(1), folder
+        self.url = f"http://127.0.0.1:{self.port}"
+        (folder / "alertmanager.yml").write_text(json.dumps({"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}))
+
+    def start(self) -> None:
+        files = [f"--config.file={self._folder / 'alertmanager.yml'}", f"--storage.path={self._folder / 'data'}"]
+        address = [f"--web.listen-address=127.0.0.1:{self.port}", "--cluster.listen-address="]
+        self.launch([str(shutil.which("prometheus-alertmanager", path=PATH)), *files, *address], self._folder / "log")
+        until(lambda: self.listens(self.port), (self._folder / "log").read_text)
+
+    def active(self) -> list[dict[str, Any]]:
+        with urlopen(f"{self.url}/api/v2/alerts", timeout=60) as answer:
+            firing: list[dict[str, Any]] = json.load(answer)
+        return firing
+
+
 def promtool(*arguments: str, text: str | None = None) -> tuple[int, str]:
-    done = subprocess.run(
-        [str(shutil.which("promtool", path=PATH)), *arguments],
-        input=text,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    command = [str(shutil.which("promtool", path=PATH)), *arguments]
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode, done.stdout

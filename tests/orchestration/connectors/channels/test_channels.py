@@ -20,10 +20,10 @@ from orchestration.connectors.channels.channel import Message, RefusedError, as_
 from orchestration.connectors.channels.kafka import KafkaChannel
 from orchestration.connectors.channels.webhook import WebhookChannel
 from orchestration.errors import TidemarkError
-from tests.alertmanager import Alertmanager
 from tests.broker import Broker, impatient
 from tests.http_server import Receiver, receiving
 from tests.orchestration.connectors.sinks.test_kafka import messages
+from tests.prometheus import Alertmanager
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 CANARY = "canary-2718-secret"
