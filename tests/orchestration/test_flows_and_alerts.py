@@ -24,7 +24,7 @@ from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 from tests.declared_flow import flow_of
-from tests.lakes import KITCHEN, conf, copied, differences, event, land, recorded, replay, rewrite, run, table
+from tests.lakes import KITCHEN, conf, copied, differences, event, land, recorded, replay, rewrite, run, table, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -88,16 +88,18 @@ def events() -> list[str]:
     return lines
 
 
-def ran(folder: Path, cuts: int, spark: SparkSession) -> Conf:
-    """A run for each file. A file has its lines in disorder, one twice and a broken one, and but for the first one that is late."""
-    made, lines, chance = plant(folder), events(), random.Random(cuts)
+def ran(folder: Path, cuts: int, spark: SparkSession, *, has_a_run_each: bool = False) -> Conf:
+    """A batch for each file. A file has its lines in disorder, one twice and a broken one, and but for the first one that is late."""
+    made, lines, chance = with_batches_of(plant(folder), 1), events(), random.Random(cuts)
     size = -(-len(lines) // cuts)
     for number, begin in enumerate(range(0, len(lines), size)):
         part = [*lines[begin : begin + size]]
         chance.shuffle(part)
         late = [event("oven", "power", 9, START - timedelta(hours=1))] if number else []
         land(made.folder, f"{number}.json", [*part, part[0], "{broken", *late])
-        run(made, spark)
+        if has_a_run_each:
+            run(made, spark)
+    run(made, spark)
     return made
 
 
@@ -118,7 +120,8 @@ def land_later(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def in_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    return ran(tmp_path_factory.mktemp("in_two"), 2, spark)
+    """Two runs, so that the account of the first batch is over when the second one comes."""
+    return ran(tmp_path_factory.mktemp("in_two"), 2, spark, has_a_run_each=True)
 
 
 @pytest.fixture

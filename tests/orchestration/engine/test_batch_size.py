@@ -10,7 +10,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine import writing
 from orchestration.location import Location
 from orchestration.storage.delta import added, version_of
-from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
+from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table, with_batches_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 OF_THE_RUN = ["ingested_at", "ingested_on"]
@@ -27,13 +27,12 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 def brought_in(folder: Path, spark: SparkSession, few: int, many: int) -> Conf:
     """A task that has more bytes than `few` writes them, Spark batches of more bytes than `many`."""
-    made = conf(folder, groups={"kitchen": KITCHEN})
+    made = with_batches_of(conf(folder, groups={"kitchen": KITCHEN}), 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "FEW_BYTES", few)
         patch.setattr(writing, "MANY_BYTES", many)
         first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
-        run(made, spark)
         land(
             folder,
             "2.json",

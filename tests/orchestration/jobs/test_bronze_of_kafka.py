@@ -47,6 +47,7 @@ def test_a_broker_that_is_killed_while_it_is_read_costs_and_doubles_nothing(
     lake = lake_of(tmp_path, running, topic)
     monkeypatch.setattr(kafka, "MAX_MESSAGES", 4_000)
     monkeypatch.setattr(kafka_client, "MESSAGES_AT_ONCE", 100)
+    monkeypatch.setitem(kafka_client.READER, "queued.max.messages.kbytes", 1024)  # so that the client has not all 8 MB before the kill
     payloads = [b"%05d" % n + b"x" * 2_000 for n in range(10_000)]
     running.send(topic, payloads[:9_000])
     (of,) = sources(lake.conf)
