@@ -97,12 +97,14 @@ def silver(lake: Lake, recorded: PinnedGeneration, first: int) -> Iterator[int]:
 def _append_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int:
     """Append the readings of a range; returns its events.
 
-    Only keys of the times that readings of the range had before are compared with, so that Spark computes its rows once. Where readings
+    Only keys of the times that measurements of the range had before are compared with, so that Spark computes its rows once. Where readings
     have other times now, because conf reads them otherwise, the range is written again and compared with keys of these times too.
     """
     events = batches.of(lake.read("bronze.events"))
     good = accepted(events, publish(lake.conf.lake), silver_config(lake.conf))
-    times = _times(batches.of(recorded.read(READINGS)).selectExpr(*ENDS).collect()[0].asDict())
+    # Duplicates too: what stands of their key may be of an earlier time than any reading of the range.
+    before = (batches.of(recorded.read(name)).select("event_time") for name in (READINGS, "silver.duplicates"))
+    times = _times(reduce(DataFrame.unionByName, before).selectExpr(*ENDS).collect()[0].asDict())
     is_written = False
     while not is_written:
         ends = Observation()
