@@ -9,7 +9,9 @@ from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
+from orchestration.storage.seals import damaged_files, damaged_log
 from orchestration.storage.snapshots import find_snapshot
+from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import views
 from orchestration.utc import to_iso
 
@@ -37,8 +39,12 @@ def vanishing_windows(conf: Conf, replayed: Sequence[Group]) -> list[Vanishing]:
     """Compare what readers see in gold.aggregates with what a replay of these groups makes.
 
     Readings of the past keep the groups that their devices had when they came. So the windows of a group that has left the conf are made by
-    no replay, and those that its devices have in other groups begin when these were declared.
+    no replay, and those that its devices have in other groups begin when these were declared. A damaged table has none: a replay is its way
+    out.
     """
+    gold = LakeStore(conf).table_path("gold.aggregates")
+    if damaged_log(gold) or damaged_files(gold):
+        return []
     if "gold.aggregates" not in views(conf, find_snapshot(conf.lake), SHOWN):
         return []
     metrics = {group.name: group.metrics for group in replayed}
