@@ -16,7 +16,7 @@ from orchestration.storage.bindings import REPAIR, REPLAY
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.ops_tables import GAPS, LEDGER, LEDGER_SCHEMA, TICKS
-from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_files, damaged_log, listed, number
+from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_log, damages, listed, number
 from orchestration.storage.tables import LakeStore
 
 OF_A_CHECKPOINT = ("offsets", "commits", "state")
@@ -47,18 +47,18 @@ def sealed_tables(lake: LakeStore) -> dict[str, Location]:
 def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
     """TidemarkError names the damaged files of the logs of all tables, or of the checkpoint of one of the flows."""
     for name, path in sealed_tables(lake).items():
-        if damages := damaged_log(path):
-            raise TidemarkError(f"the log of {name} is not as it was written: {listed(damages)}.\n  {_hint(lake, name)}")
+        if damaged := damaged_log(path):
+            raise TidemarkError(f"the log of {name} is not as it was written: {listed(damaged)}.\n  {_hint(lake, name)}")
     for flow in flows:
-        if lake.checkpoint(flow).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
-            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {REPAIR}")
+        if lake.checkpoint(flow).exists() and (damaged := damaged_checkpoint(lake.checkpoint(flow))):
+            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damaged)}.\n  {REPAIR}")
 
 
 def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:
     """TidemarkError names damaged files of tables that a replay reads: all but those that it builds, unless it copies a part of these."""
     for name, path in sealed_tables(lake).items():
-        if not (is_everything and _is_replayed(name)) and (damages := damaged_log(path) or damaged_files(path)):
-            raise TidemarkError(f"files of {name} are not as they were written: {listed(damages)}.\n  {_hint(lake, name)}")
+        if not (is_everything and _is_replayed(name)) and (damaged := damages(path)):
+            raise TidemarkError(f"files of {name} are not as they were written: {listed(damaged)}.\n  {_hint(lake, name)}")
 
 
 def refuse_older_tables(lake: LakeStore) -> None:

@@ -106,6 +106,11 @@ def damaged_files(table: Location, since: date | None = None) -> list[Damage]:
     return seal.damages(files, lambda name: name in needed)
 
 
+def damages(table: Location) -> list[Damage]:
+    """List those of a table's log, or else of its data files."""
+    return damaged_log(table) or damaged_files(table)
+
+
 def listed(damages: Sequence[Damage]) -> str:
     """The first of them in one sentence."""
     first = "; ".join(map(str, damages[:MOST]))

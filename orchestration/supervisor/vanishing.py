@@ -9,7 +9,8 @@ from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
-from orchestration.storage.seals import damaged_files, damaged_log
+from orchestration.storage.sealing import sealed_tables
+from orchestration.storage.seals import damages
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import views
@@ -42,8 +43,8 @@ def vanishing_windows(conf: Conf, replayed: Sequence[Group]) -> list[Vanishing]:
     no replay, and those that its devices have in other groups begin when these were declared. A damaged table has none: a replay is its way
     out.
     """
-    gold = LakeStore(conf).table_path("gold.aggregates")
-    if damaged_log(gold) or damaged_files(gold):
+    tables = sealed_tables(LakeStore(conf)).items()  # a stream that was replayed alone has a table of its own
+    if any(name.startswith("gold.aggregates") and damages(path) for name, path in tables):
         return []
     if "gold.aggregates" not in views(conf, find_snapshot(conf.lake), SHOWN):
         return []

@@ -10,9 +10,11 @@ from gold.windows.spec import Group
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.location import Location
+from orchestration.storage.sealing import Sealing
+from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.vanishing import Vanishing, vanishing_windows
 from tests.collectors import write_conf
-from tests.lakes import KITCHEN, PRESSES, conf
+from tests.lakes import KITCHEN, PRESSES, conf, copied
 from tests.orchestration.serving.sql.plant import minute, plant
 
 ALL_OF_KITCHEN = Vanishing("kitchen", "temperature", 3, minute(0), minute(20))
@@ -49,6 +51,15 @@ def test_windows_vanish_whose_group_or_metric_the_conf_no_longer_has(
 
 def test_nothing_vanishes_from_a_lake_without_gold(tmp_path: Path) -> None:
     assert vanishing_windows(conf(tmp_path), []) == []
+
+
+def test_a_damaged_table_has_none_as_a_replay_is_its_way_out(folder: Path, tmp_path: Path) -> None:
+    made = replace(copied(conf(folder), tmp_path), groups={"presses": PRESSES})
+    assert vanishing_windows(made, [PRESSES]) == [ALL_OF_KITCHEN]
+    Sealing(LakeStore(made), []).seal_finished_batches()
+    newest = max((made.lake / "gold/aggregates/_delta_log").local.glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+    assert vanishing_windows(made, [PRESSES]) == []
 
 
 def test_the_command_refuses_and_builds_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
