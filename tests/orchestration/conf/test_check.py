@@ -88,7 +88,7 @@ def test_every_mistake_of_a_feature_that_reads_two_ways_names_both(
 def test_an_object_that_is_wrong_hides_no_mistake_of_another_and_makes_none(mistakes_after: Callable[..., list[str]]) -> None:
     lines = mistakes_after(
         ("pipeline", "lake: ./lake", "lake: 5"),
-        ("pipeline", "driver_memory: 2g", "driver_memory: 1m"),
+        ("pipeline", "# driver_memory: 4g", "driver_memory: 1m"),
         ("pipeline", "sinks: {}", "sinks: {a: {}, b: {table: silver.reading, python: 'a:b'}}"),
         ("sources", "sources:\n", "sources:\n  lab: {path: lake}\n"),
         ("sources", "    metric: {field: metric}\n", "    metric: {constant: powr}\n"),
