@@ -74,10 +74,11 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def serious_violations(page: Page) -> list[tuple[str, str]]:
-    """Of the rules of axe-core those that a page breaks seriously, each with the first element that does."""
+def serious_violations(page: Page, *rules: str) -> list[tuple[str, str]]:
+    """List the rules of axe-core that a page breaks seriously, each with the first element that does. `rules`: only these."""
     page.evaluate(_axe())
-    found = page.evaluate("axe.run()")["violations"]
+    options: dict[str, object] = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    found = page.evaluate("options => axe.run(options)", options)["violations"]
     return [(of["id"], of["nodes"][0]["html"]) for of in found if of["impact"] in ("serious", "critical")]
 
 

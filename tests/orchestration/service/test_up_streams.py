@@ -5,13 +5,18 @@ import os
 import signal
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestration.conf.load import load
+from orchestration.errors import TidemarkError
 from orchestration.service.process import session_of
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from tests.collectors import write_conf
 from tests.lakes import event, land, minutes
 from tests.rows import at
@@ -43,8 +48,10 @@ class Plant:
 
     def has(self, windows: int) -> bool:
         """Whether so many windows are closed, for readers of the newest snapshot."""
-        asked = tidemark(self.conf, "sql", "select count(*) as n from gold.kitchen_aggregates", "--format", "json")
-        return asked.returncode == 0 and json.loads(asked.stdout)[0]["n"] == windows
+        with suppress(TidemarkError):  # no table is pinned yet
+            answer = DuckDbEngine(load(self.conf), Limits()).ask(Question("select count(*) as n from gold.kitchen_aggregates"))
+            return answer.rows.to_pylist() == [{"n": windows}]
+        return False
 
     def overview(self) -> dict[str, Any]:
         """As the page shows it."""
@@ -65,7 +72,7 @@ def test_what_comes_is_in_gold_and_on_the_page_though_each_part_and_then_up_itse
     plant.bring(0)
     for part in PARTS:
         plant.up.kill(part)
-    until(lambda: plant.has(windows=4), pause_seconds=1.0)  # 00:59 and ten minutes of lateness close those until 00:40
+    until(lambda: plant.has(windows=4), pause_seconds=0.5)  # 00:59 and ten minutes of lateness close those until 00:40
     assert [(row["part"], row["state"], row["restarts"]) for row in rows(plant.conf, "status", "parts")] == [
         (part, "running", 1) for part in PARTS
     ]
@@ -74,7 +81,7 @@ def test_what_comes_is_in_gold_and_on_the_page_though_each_part_and_then_up_itse
     plant.up.process.wait()
     plant.up = Up(plant.conf)
     plant.bring(1)
-    until(lambda: plant.has(windows=10), pause_seconds=1.0)
+    until(lambda: plant.has(windows=10), pause_seconds=0.5)
     assert plant.overview()["account"]["events"] == 120
     sessions = [plant.up.part(name).pid for name in PARTS]
     assert plant.up.end() == 0
