@@ -11,7 +11,7 @@ from orchestration.rendering import visible
 @click.argument("names", metavar="[SOURCE]...", nargs=-1)
 @click.pass_obj
 def command(obj: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Take events over HTTP, TCP, MQTT and Kinesis, for all sources of conf that come so, or those named, until Ctrl-C or SIGTERM.
+    """Take events for all http, tcp, mqtt and kinesis sources, or for the SOURCEs named, until Ctrl-C or SIGTERM.
 
     What is acknowledged is on the disk of the lake; `tidemark run` brings it to bronze, at the same time or later.
     """

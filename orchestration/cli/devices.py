@@ -27,8 +27,8 @@ def command() -> None:
 def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     """Register the devices of FILE, a CSV with a header or JSON lines; those that changed count from 10 seconds on.
 
-    With --since, those that the registry never knew count for events ingested on that day and later; those in quarantine for no other
-    reason are good then, and `tidemark quarantine retry --rule device_is_known` re-admits them.
+    With --since, a device that is new to the registry counts for events ingested on that day and later. Its quarantined events of that
+    time then pass `device_is_known`; `tidemark quarantine retry --rule device_is_known` re-admits them.
 
     \b
     Columns: device_id, and perhaps zone, groups (separated by semicolons) and label.

@@ -18,7 +18,7 @@ def command(obj: dict[str, Any], format: str) -> None:
     \b
     cause         the replay or rollback that made it active
     bronze_batch  the last bronze batch that its batch jobs read; its streams read on from there
-    tables        tables that were built for it; the others are those of an earlier generation
+    tables        number of tables that it built; it shares the others with an earlier generation
 
     \b
     Example:

@@ -17,13 +17,13 @@ from orchestration.rendering import visible
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--from", "sample", metavar="FILE", type=PATH, help="A sample of your data: JSON lines or CSV, perhaps gzipped.")
 @click.option("--source", type=click.Choice([*starter_sources()]), help="How events come; a starter conf for that.")
-@click.option("--example", type=click.Choice([*examples()]), help="Also a file of questions that need more than a window.")
+@click.option("--example", type=click.Choice([*examples()]), help="Also write an example of flows.yml or alerts.yml.")
 @click.option("--copy", "is_copied", is_flag=True, help="Copy the sample into the landing folder, so that the first run has data.")
 def command(folder: Path, sample: Path | None, source: str | None, example: str | None, is_copied: bool) -> None:
     """Write a conf folder: the commented starter conf, or one proposed from a sample of your data.
 
-    Of a sample the first 1,000 lines are read: fields, times, devices and metrics in it become a conf with comments that
-    say what was found and what to confirm. Nothing is overwritten.
+    It reads the first 1,000 lines of the sample, and writes what it found as a conf: fields, times, devices and metrics. Comments say
+    what to confirm. Nothing is overwritten.
 
     \b
     Examples:

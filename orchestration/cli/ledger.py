@@ -21,7 +21,7 @@ The account of events:
                what became of the measurements that they hold
   without_measurements
                events that measure nothing by the declared fields, such as a button press; no defect (silver.without_measurements)
-  conflicts    those of the duplicates that have another value than the measurement that was kept
+  conflicts    duplicates whose value differs from that of the kept measurement
   missing      measurements (or events without any) that are in none of these tables
   duplicated   measurements that are in more than one of them, or twice in one
   orphaned     rows of silver whose event is not in bronze, or comes from another source there
@@ -35,7 +35,7 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
   counted         in emitted windows, in their newest revision
   open            in windows that are not emitted yet
   kept_aside      late, in a group that keeps late rows aside
-  waiting         late, in windows that are still open: they are folded in once these are emitted
+  waiting         late, in windows that are still open; counted when the window closes
   missing         gold has them nowhere
   duplicated      gold has more than silver
 """
@@ -44,7 +44,11 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
 @click.command(epilog=ACCOUNTS)
 @click.option("--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
 @click.option("--plot", "picture", type=FILE, metavar="FILE.png", help="Also draw it, by bronze batch.")
-@click.option("--gold", is_flag=True, help="Only gold's account; else it is the second table, of --format table alone.")
+@click.option(
+    "--gold",
+    is_flag=True,
+    help="Print gold's account only. Without it, --format table prints both accounts; csv and json print that of events.",
+)
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, gold: bool, format: str) -> int:

@@ -8,11 +8,11 @@ from orchestration.rendering import visible
 
 
 @click.command(epilog="Example: tidemark logs silver.readings --follow")
-@click.argument("about", metavar="[FLOW]", required=False)
+@click.argument("about", metavar="[NAME]", required=False)
 @click.option("--follow", is_flag=True, help="Go on with what is said from now on, until Ctrl-C.")
 @click.pass_obj
 def command(obj: dict[str, Any], about: str | None, follow: bool) -> int:
-    """Show the journal of `tidemark up`, all of it or the lines about a FLOW: a flow, job, source, sink, suite or part by its name.
+    """Show the journal of `tidemark up`, all of it or the lines about NAME: a flow, job, source, sink, suite or part.
 
     A line has the instant in UTC, the part that said it (`up` itself, streams, collector), and what it said.
     """

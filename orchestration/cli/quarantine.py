@@ -69,7 +69,7 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     """Apply today's conf to events in quarantine, and re-admit the measurements that are good now.
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
-    measurement has their device, metric and event time. Where a run was killed, the next one may have to fold them in.
+    measurement has their device, metric and event time. If a run was killed within a gold batch, the next run folds them in.
     It writes the lake, so stop `tidemark run` first (not needed for --dry-run).
     The registry counts as it was when the event was ingested: for a device that was unknown then, see the option --since of
     `tidemark devices load`.
@@ -79,8 +79,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     readmitted   measurements that went to silver.late
     duplicates   measurements that went to silver.duplicates
     quarantined  rows of these events that are in quarantine now
-    moved        events that stay as they are, because the shape of their source has changed: their other measurements, which are in
-                 silver already, would be others today
+    moved        events left alone: the payload format has changed, so their measurements would get other numbers (`part`) than
+                 silver holds
 
     \b
     Example:

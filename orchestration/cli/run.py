@@ -32,7 +32,13 @@ MOST_ROWS = 50
     "--layer", "layers", multiple=True, type=click.Choice(["bronze", "silver", "gold"]), help="Only flows of this layer; may be repeated."
 )
 @click.option("--flow", "names", multiple=True, help="Only this flow, such as silver.readings or gold.kitchen; may be repeated.")
-@click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How --once ends; see above.")
+@click.option(
+    "--format",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Format of the summary that --once prints.",
+)
 @click.pass_obj
 def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...], format: str) -> None:
     """Run the flows: sources to bronze, bronze to silver, silver to gold.

@@ -10,17 +10,19 @@ import click
 @click.option("--link", is_flag=True, help="Print the address of the page with its token, and end. No log has the token.")
 @click.pass_obj
 def command(obj: dict[str, Any], port: int | None, link: bool) -> None:
-    """Serve a page that shows what is true now, beside a run or without one; it only reads the lake. `tidemark up` runs it too.
+    """Serve the live page: the state of the pipeline, beside a run or without one; it only reads the lake. `tidemark up` runs it too.
 
     \b
     /               the flow graph with lags, the account of events, what is wrong
     /groups         how fresh groups are, their windows and vectors as charts
+    /readings       the readings of one window, each with its raw event
     /devices        when each was seen, what became of what it sent
     /batches        how long batches take, and the steps of the newest
     /quarantine     what broke which rule, with payloads
     /quality        expectations over time, rows that fail, the release of a gate
     /runs           jobs by the clock, snapshots, generations, notes
     /sql            an editor over one snapshot
+    /events         the live part of a view, as server-sent events
     /api/overview   the overview as JSON
     /metrics        for Prometheus
     """

@@ -20,7 +20,7 @@ WITHOUT_A_SANDBOX = (
     "this machine can."
 )
 WITHOUT_A_PASSWORD = (
-    "AND WITHOUT A PASSWORD for other users of this machine: they can find the server behind the port, which asks for none."
+    "AND WITHOUT A PASSWORD for other users of this machine: they can connect to the inner server, which asks for no password."
 )
 UNENCRYPTED = "Rows and passwords pass unencrypted between {host} and the clients: put a proxy or tunnel that encrypts between them."
 
@@ -38,7 +38,7 @@ OPTIONS = (
     click.option("--newest", is_flag=True, help="Serve the newest snapshot, even if no marts were built of it."),
     click.option("--memory", callback=_heap, metavar="SIZE", help="Heap size, such as 4g; default: that of `tidemark run`."),
     click.option(
-        "--scratch", type=click.IntRange(64), default=1024, show_default=True, help="Megabytes of memory for what the heap cannot hold."
+        "--scratch", type=click.IntRange(64), default=1024, show_default=True, help="Megabytes of memory for temporary files of Spark."
     ),
     click.option(
         "--seconds", type=click.IntRange(0), default=300, show_default=True, help="The longest that a query may run; 0: no limit."

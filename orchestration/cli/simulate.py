@@ -58,12 +58,24 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option("--files", type=click.IntRange(min=1), help="How many files.  [default: 8]")
 @click.option(
-    "--shape", type=click.Choice(["long", "wide", "list"]), default="long", show_default=True, help="One measurement an event, or all."
+    "--shape",
+    type=click.Choice(["long", "wide", "list"]),
+    default="long",
+    show_default=True,
+    help="long: one measurement in an event; wide, list: all metrics of a device.",
 )
 @click.option(
-    "--order", type=click.Choice(["time", "shuffled"]), help="Lines as they arrive, or in files drawn at random.  [default: time]"
+    "--order",
+    type=click.Choice(["time", "shuffled"]),
+    help="time: lines in order of arrival; shuffled: each line goes to a random file.  [default: time]",
 )
-@click.option("--late", type=SHARE, default=0.005, show_default=True, help="Share sent after the longest lateness of the conf.")
+@click.option(
+    "--late",
+    type=SHARE,
+    default=0.005,
+    show_default=True,
+    help="Share of events that are sent late: later than the largest lateness of the conf.",
+)
 @click.option("--duplicate", type=SHARE, default=0.01, show_default=True, help="Share sent a second time.")
 @click.option(
     "--malformed",
@@ -76,7 +88,7 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--offline", type=SHARE, default=0.002, show_default=True, help="Share of the time without network; sent afterwards.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
-    """Simulate devices that behave like the field: daily cycle, noise, drift, faults, and a network that delays, repeats and breaks.
+    """Write events of simulated devices into a folder: daily cycle, noise, drift, faults, and a network that delays, repeats and breaks.
 
     What was sent, line by line, is written to DIR.truth (Parquet). A second run adds files and never overwrites one.
 

@@ -20,10 +20,10 @@ def command(context: click.Context, format: str) -> None:
     """List the sinks of pipeline.yml, and how far each has come; safe beside a running pipeline. No sink is asked.
 
     \b
-    snapshot          the newest one whose rows it has, and when they were sent
-    snapshots_behind  later ones
-    rows_behind       rows that it lacks of the newest one
-    lag_seconds       age of the oldest snapshot that it lacks
+    snapshot          the newest snapshot that the target has, and when it was sent
+    snapshots_behind  number of newer snapshots
+    rows_behind       rows of the newest snapshot that the target lacks
+    lag_seconds       age of the oldest snapshot that the target lacks
     down_since        since when every attempt failed, and the reason of the first
 
     `tidemark run` sends after each snapshot, `tidemark run --once` at its end.
@@ -43,7 +43,8 @@ def command(context: click.Context, format: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def reset(obj: dict[str, Any], name: str) -> None:
-    """Send everything again to the sink NAME, at the next step of `tidemark run`; other rows of the target are removed.
+    """Send everything again to the sink NAME, at the next step of `tidemark run`; rows that the table does not have are removed from the
+    target.
 
     \b
     Example:

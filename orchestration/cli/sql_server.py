@@ -21,7 +21,7 @@ def command(obj: dict[str, Any], port: int | None, users: Path | None) -> None:
     """Answer queries over HTTP on this machine, in DuckDB's SQL; `tidemark sql --engine server` asks it.
 
     \b
-    POST /sql {"query": "select ..."}       rows as JSON, CSV or an Arrow stream, by the Accept header
+    POST /sql {"query": "select ..."}       rows as JSON, CSV, Parquet or an Arrow stream, by the Accept header
     DELETE /sql/NAME                        cancel a query; its name is in the request, or in the headers of the answer
     Authorization: Bearer TOKEN             with each of them
 

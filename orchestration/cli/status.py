@@ -29,7 +29,7 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     down_since        since when every attempt has failed
     offset            how far bronze has read the source
     last_received_at  when the source received the newest event of the last batch
-    waiting_messages  Kafka only: messages that the last look of a run saw and bronze does not have
+    waiting_messages  Kafka only: messages that a run last saw at the brokers and that bronze does not have
     waiting_bytes     pushed events only: bytes that bronze does not have yet
     lag_seconds       how long the oldest of these events has been waiting
 
