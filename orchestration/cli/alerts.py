@@ -124,7 +124,7 @@ def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | N
     begins_at = begin.replace(tzinfo=UTC) if begin else now
     ends_at = when["until"].replace(tzinfo=UTC) if when["until"] else begins_at + when["lasting"]
     if ends_at <= max(begins_at, now):
-        raise click.UsageError("it would be over before it begins")
+        raise click.UsageError("the silence would end before it begins, or before now; choose a later --until, or a longer --for")
     hours = _hours(when["hours"], when["days"], when["zone"])
     noted = partial(NotedSilence, author=getpass.getuser(), reason=reason, noted_at=now)
     made = noted(secrets.token_hex(4), alert, entity, begins_at, ends_at, hours)
@@ -258,7 +258,7 @@ def _report_channels_that_are_down(conf: "Conf") -> None:
 
     for name in conf.channels:
         if (outage := current_outage(conf.lake, "channel", name)) is not None:
-            click.echo(f"nobody is told by {name} since {outage.since}: {outage.reason}", err=True)
+            click.echo(f"channel {name} is down since {outage.since}: {outage.reason}", err=True)
 
 
 def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def command(folder: Path, sample: Path | None, source: str | None, example: str 
     if sample and source:
         raise click.UsageError("--from and --source both say how events come; name one of them")
     if sample and example:
-        raise click.UsageError("--example asks for metrics of the starter conf, which a sample does not have: leave one of them out")
+        raise click.UsageError("--example needs the metrics of the starter conf, but --from proposes others; give only one of the two")
     if is_copied and sample is None:
         raise click.UsageError("--copy is for a sample: name it with --from")
     if sample is None:

@@ -65,7 +65,7 @@ def _least_bytes(schema: Any, outer: tuple[Any, ...]) -> int:
     """The fewest bytes that a value takes. SchemaError for a schema that holds itself, and for a list of which a few bytes could claim
     any number of elements."""
     if any(schema is one for one in outer):
-        raise SchemaError("holds itself, and how deep is not bounded; write a schema that does not")
+        raise SchemaError("is recursive, so its depth has no limit; write one that is not")
     outer = (*outer, schema)
     match schema.type:
         case "record" | "error":
@@ -74,7 +74,7 @@ def _least_bytes(schema: Any, outer: tuple[Any, ...]) -> int:
             return 1 + min((_least_bytes(branch, outer) for branch in schema.schemas), default=0)
         case "array":
             if not _least_bytes(schema.items, outer):
-                raise SchemaError("has a list whose elements take no byte; give them a field")
+                raise SchemaError("has a list whose elements are empty (0 bytes); give them a field")
             return 1
         case "map":
             _least_bytes(schema.values, outer)

@@ -72,7 +72,7 @@ def _check_gates(quality: Quality, declared: Declared) -> Iterator[Finding]:
             problem = f"names {quoted(table)}, which is no table; {hint(table, names, 'they are ' + ', '.join(names))}"
             yield Finding.of(("quality", "gates"), problem, table)
         elif mode == GateMode.HOLD and table != HOLDABLE:
-            problem = f"is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"
+            problem = f"is 'hold', but only {HOLDABLE} can be held; choose 'warn'"
             yield Finding.of(("quality", "gates", table), problem)
 
 
@@ -163,7 +163,7 @@ def _check_inhibitions(alerts: Mapping[str, AlertSettings]) -> Iterator[Finding]
         TopologicalSorter({name: alert.inhibited_by for name, alert in alerts.items()}).prepare()
     except CycleError as error:
         first, *others = error.args[1]
-        problem = f"leads back to itself by {' and '.join(others) or first}; none of them would ever be told. Take one out"
+        problem = f"forms a cycle with {' and '.join(others[:-1]) or 'itself'}, so none of them would be sent; remove one"
         yield Finding.of(("alerts", first, "inhibited_by"), problem)
 
 

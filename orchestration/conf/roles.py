@@ -190,7 +190,7 @@ def _why_no_number(commas: list[str], texts: Row, numeric: list[str], lists: lis
     if commas:
         return f"holds no field with numbers to measure: decimal commas, which are not read yet, are in {', '.join(commas)}"
     words = [f"{path} has words such as {str(value)[:60]}" for path, value in texts.items()]
-    odd = [f"{path} counts, names or judges something" for path in numeric]
+    odd = [f"{path} looks like a counter, an id or a status" for path in numeric]
     return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"
 
 

@@ -153,7 +153,7 @@ def _check_json_paths(base: Base, list_path: str | None, fields: list[tuple[Path
         if not all(path.split(".")):
             yield Finding.of(at, f"is {quoted(path)}, which has an empty part; write names with single dots between them")
         if is_json_path(path):
-            problem = "but a path is names with dots between them; a list is read by `each` alone, all of its elements"
+            problem = "but a path is names separated by dots; to read a list, set `each`"
             yield Finding.of(at, f"is {quoted(path)}, {problem}")
         if parent := _parent(path, [other for _, other in paths], list_path):
             yield Finding.of(at, f"is {quoted(path)}, but {quoted(parent)} is read as one value; read one of the two")

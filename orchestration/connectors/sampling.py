@@ -96,7 +96,7 @@ def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], N
 
 def _of_file(source: Source, file: Path, position: str, modified_ns: int) -> Pieces:
     if why := left_out(file, file.stat(), source.payload_format):
-        raise ConfError(f"{file} is left out by a run: {why}")
+        raise ConfError(f"a run would skip {file}: {why}")
     yield from events_of(source.name, file, position, modified_ns, source.payload_format)
 
 

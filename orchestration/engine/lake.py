@@ -77,7 +77,7 @@ class Lake(LakeStore):
         if last_batch(self.checkpoint(flow)).last_batch is None and not is_whole(path, first_version):
             if files_per_batch != NO_LIMIT:
                 raise TidemarkError(
-                    f"{flow} cannot begin anew: {table} at {path} was compacted, and its commits are no longer there one by one.\n"
+                    f"{flow} cannot start from the beginning: {table} at {path} was compacted, so its first commits are gone.\n"
                     "  Restore the checkpoint, or build silver and gold anew with `tidemark replay`."
                 )
             begin = {}
@@ -97,7 +97,7 @@ class Lake(LakeStore):
             name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
             if not IS_LIVE.fullmatch(name):
                 raise
-            raise TidemarkError(f"{name} is computed by DuckDB: ask it with `tidemark sql`.") from error
+            raise TidemarkError(f"{name} is not available in Spark; query it with `tidemark sql`.") from error
 
     def show(self, views: Iterable[View]) -> None:
         """Make them views of the session, which costs a look at the log of each table."""
@@ -120,7 +120,7 @@ def heap_is_named(lake: Lake) -> Iterator[None]:
         if log.exists() and b"java.lang.OutOfMemoryError" in log.read_bytes()[before:]:
             on_cluster = "" if lake.conf.engine.master is None else " (or spark.executor.memory in its settings)"
             raise TidemarkError(
-                f"Spark ran out of memory: it has {heap_of(lake.conf.engine.driver_memory)}, and {log} says where it was.\n"
+                f"Spark ran out of memory: it has {heap_of(lake.conf.engine.driver_memory)}; see {log}.\n"
                 f"  Raise driver_memory{on_cluster} under `engine` in conf/pipeline.yml,"
                 " and run again: nothing is lost, it goes on where it ended."
             ) from error

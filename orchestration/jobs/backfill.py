@@ -28,7 +28,7 @@ def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]
     stored = source_offsets(lake.table_path(EVENTS)).get(source.name)
     if stored is None:
         raise TidemarkError(
-            f"source {source.name} has not been read yet; `tidemark run --once` reads it, and then what lies before is known."
+            f"source {source.name} has not been read yet, so it is not known which messages are older; run `tidemark run --once` first."
         )
     return planned(source, stored.offset, begin, end)
 

@@ -94,7 +94,7 @@ def source_to_read(conf: Conf, name: str | None, file: Path | None) -> str:
     fits = {source_name: _fit(source, file.resolve()) if file else 0 for source_name, source in conf.sources.items()}
     best = [source_name for source_name, fit in fits.items() if fit == max(fits.values())]
     if name is None and len(best) > 1:
-        raise ConfError(f"it may be {' or '.join(best)}; name the source with --source")
+        raise ConfError(f"several sources fit: {', '.join(best)}; choose one with --source")
     return name or best[0]
 
 

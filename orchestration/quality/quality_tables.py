@@ -46,7 +46,7 @@ def release_version(lake: Lake, table: str, version: int, reason: str, at: datet
     ConfError if the version is not held back, or without a reason.
     """
     if not reason.strip():
-        raise ConfError("--reason is empty; say why what failed may be in gold: it is kept for ever.")
+        raise ConfError("--reason is empty; say why the failing rows may go to gold. The reason is kept for ever.")
     with lock(lake.conf.lake):
         held = next((state for state in closed_gates(lake.conf, lake.table_path) if state.table == table), None)
         if held is None or held.failure is None:

@@ -46,7 +46,7 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
         if changed := changed_plan(lake, flow):
             raise TidemarkError(
                 f"{flow} cannot go on: {'; '.join(changed)}.\n"
-                "  Put it back, or build the next generation under it, beside this one, with `tidemark replay`."
+                "  Undo the change in conf, or run `tidemark replay`, which builds a new generation with the new conf."
             )
         _refuse_older(lake, flow, written)
         return
@@ -141,8 +141,8 @@ def _refuse_older(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> Non
     for table in written:
         if (batch := written_by(table.location, lake.app_id(flow, table.name))) > last:
             raise TidemarkError(
-                f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {last}, and the"
-                f" table holds batch {batch}.\n  {REPAIR}"
+                f"the checkpoint of {flow} at {lake.checkpoint(flow)} has reached batch {last}, but {table.name} holds batch {batch}"
+                f" already. The checkpoint was restored from an older time.\n  {REPAIR}"
             )
 
 

@@ -101,8 +101,8 @@ def describe_closed(state: GateState) -> str:
     """Say what a closed gate means, and how to open it."""
     assert state.failure is not None
     return (
-        f"the gate of {state.table} is closed, and gold stays where it is: {state.failure}.\n"
-        "  Mend the conf and build silver anew with `tidemark replay`, or let it through with"
+        f"the gate of {state.table} is closed, so gold is not updated: {state.failure}.\n"
+        "  Correct the conf and build silver anew with `tidemark replay`, or release the version with"
         f' `tidemark quality release --table {state.table} --version {state.failure.version} --reason ".."`.'
     )
 

@@ -62,7 +62,7 @@ GENERATIONS = Log("ops.generations", Generation, order="swap", is_maintained=Tru
 def switches(lake: Location) -> list[Generation]:
     """Every generation that ever became active, in that order, a rollback included; the first is always there."""
     if damages := damaged_log(GENERATIONS.path(lake)):
-        raise TidemarkError(f"the log of {GENERATIONS.table} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
+        raise TidemarkError(f"the log of {GENERATIONS.table} is damaged: {listed(damages)}.\n  Restore it from a backup.")
     return [Generation(), *GENERATIONS.rows(lake)]
 
 

@@ -31,7 +31,7 @@ A_LOOK_SECONDS = 0.5
 JVM_LEAVES_SECONDS = 120
 POLL_SECONDS = 0.05
 TAKEN_OVER = (
-    "another process has taken over the lease of {}, since this one seemed to be gone; what this one was about to write is not written.\n"
+    "another process took over the lease of {}, because this process seemed dead. The pending write was not made.\n"
     "  Start it again, once the other one has ended."
 )
 _HELD: dict[Location, "Lease"] = {}
@@ -121,7 +121,7 @@ def sole_writer(
             raise HeldError(f"{other} {doing or f'writes the lake at {lake}'}; stop it first, or wait for its end.")
         gone = _holder(file)
         if gone is not None:
-            tell(f"tidemark: {gone} ended without a word; its lease of {lake} is taken over.")
+            tell(f"tidemark: {gone} ended without releasing its lease of {lake}; this process takes it over.")
         _await_jvm(lake, gone, tell)
         lease = _HELD[lake] = Lease(lake, file)
         try:

@@ -41,8 +41,8 @@ def remember(conf: Conf) -> None:
     kept = [folder for below in (CLAIMS, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in formats]
     if kept:
         raise TidemarkError(
-            f"{kept[0].parent} holds files of the source {kept[0].name}, of which neither sources.yml nor {conf.lake / FILE} says how"
-            " they are read.\n  Name it in sources.yml again for one run; after that it may go."
+            f"{kept[0].parent} holds files of source {kept[0].name}, which neither sources.yml nor {conf.lake / FILE} declares.\n"
+            f"  Declare {kept[0].name} in sources.yml for one run, then remove it."
         )
     if formats != remembered(conf.lake / FILE):
         _file(conf.lake / FILE).write(formats)

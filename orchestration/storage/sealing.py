@@ -48,17 +48,17 @@ def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
     """TidemarkError names the damaged files of the logs of all tables, or of the checkpoint of one of the flows."""
     for name, path in sealed_tables(lake).items():
         if damaged := damaged_log(path):
-            raise TidemarkError(f"the log of {name} is not as it was written: {listed(damaged)}.\n  {_hint(lake, name)}")
+            raise TidemarkError(f"the log of {name} is damaged: {listed(damaged)}.\n  {_hint(lake, name)}")
     for flow in flows:
         if lake.checkpoint(flow).exists() and (damaged := damaged_checkpoint(lake.checkpoint(flow))):
-            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damaged)}.\n  {REPAIR}")
+            raise TidemarkError(f"the checkpoint of {flow} is damaged: {listed(damaged)}.\n  {REPAIR}")
 
 
 def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:
     """TidemarkError names damaged files of tables that a replay reads: all but those that it builds, unless it copies a part of these."""
     for name, path in sealed_tables(lake).items():
         if not (is_everything and _is_replayed(name)) and (damaged := damages(path)):
-            raise TidemarkError(f"files of {name} are not as they were written: {listed(damaged)}.\n  {_hint(lake, name)}")
+            raise TidemarkError(f"files of {name} are damaged: {listed(damaged)}.\n  {_hint(lake, name)}")
 
 
 def refuse_older_tables(lake: LakeStore) -> None:

@@ -92,7 +92,8 @@ def _replace(location: Location, content: bytes) -> None:
 
 
 def _damaged(location: Location, way_out: str) -> TidemarkError:
-    return TidemarkError(f"{location} is not as it was written.\n  {way_out}")
+    state = "damaged: its bytes differ from those that were written" if location.exists() else "gone"
+    return TidemarkError(f"{location} is {state}.\n  {way_out}")
 
 
 def _digest_of_sorted(content: bytes) -> bytes | None:

@@ -90,7 +90,9 @@ def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
 def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
     """Build the next generation: gold up to the newest snapshot, silver up to the ledger, streams that go on from there."""
     if waiting := generations.requested_switch(lake.conf.lake):
-        raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
+        raise TidemarkError(
+            f"generation {waiting.generation} is built but not active yet; run `tidemark run --once` first, which activates it."
+        )
     snapshot = find_snapshot(lake.conf.lake)
     if snapshot is None:
         raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
@@ -163,8 +165,8 @@ def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:
     if not _has_passed(following, stop):
         closed = next(closed_gates(following.conf, following.table_path))
         raise TidemarkError(
-            f"what the replay built of {closed.table} cannot serve, as its gate holds: {closed.failure}.\n"
-            "  Mend the conf, or set the gate to `warn` in pipeline.yml until the replay is done."
+            f"the replay's {closed.table} did not pass its gate, so the replay did not switch: {closed.failure}.\n"
+            "  Correct the conf, or set the gate to `warn` in pipeline.yml until the replay is done."
         )
 
 

@@ -54,7 +54,7 @@ class Queries:
         """To who has sent the request; a client that goes ends its query."""
         async with self._of_editor:
             if await request.is_disconnected():
-                raise RefusedError("whoever asked has gone.")
+                raise RefusedError("the client has disconnected.")
             return await answer_unless_gone(await self._workers, request, question, accept, uuid.uuid4().hex)
 
     async def _ask(self, question: Question) -> Encoded:

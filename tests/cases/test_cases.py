@@ -122,7 +122,7 @@ def test_no_window_is_of_a_clock_that_was_never_set_and_a_flag_keeps_a_void_valu
 
 def test_a_header_that_is_in_another_encoding_is_refused_with_its_file_and_read_by_nobody(conf: Conf) -> None:
     assert "flight_as_utf_8" not in set(table(conf, "bronze.events").source)
-    with pytest.raises(ConfError, match=r"flight.csv is left out by a run: its header has the byte 0xB0 at place 15.* set `encoding`"):
+    with pytest.raises(ConfError, match=r"a run would skip .*flight.csv: its header has the byte 0xB0 at place 15.* set `encoding`"):
         sample_of_file(conf.sources["flight_as_utf_8"], conf.folder.parent / "landing/28a/flight.csv")
 
 

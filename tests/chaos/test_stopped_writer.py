@@ -41,7 +41,7 @@ def assert_sleeper_writes_nothing(plant: Plant, command: tuple[str, ...], passin
         os.killpg(sleeper.pid, signal.SIGCONT)
         assert sleeper.wait(SECONDS) == 3, plant.log_end()
     assert log(plant) == before
-    assert "another process has taken over the lease of" in plant.log_end()
+    assert "another process took over the lease of" in plant.log_end()
 
 
 @pytest.fixture

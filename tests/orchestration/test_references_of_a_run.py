@@ -187,7 +187,7 @@ def test_damage_of_the_versions_is_refused_before_a_run_goes_on(made: Conf, tmp_
     damaged = replace(made, lake=Location(tmp_path / "lake"))
     log = damaged.lake.local / "silver" / "references" / "_delta_log" / f"{0:020}.json"
     log.write_bytes(log.read_bytes() + b" ")
-    with pytest.raises(TidemarkError, match=r"the log of silver.references is not as it was written: .*\n  Restore it from a backup"):
+    with pytest.raises(TidemarkError, match=r"the log of silver.references is damaged: .*\n  Restore it from a backup"):
         run(damaged, None)
 
 

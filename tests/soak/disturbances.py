@@ -143,7 +143,7 @@ def damage_checkpoint(watch: Watch, *, by_replay: bool) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
     watch.up.kill("streams")
-    message = "the checkpoint of silver.readings is not as it was written: "
+    message = "the checkpoint of silver.readings is damaged: "
     watch.hears(f"streams: stopped: {message}")
     watch.shows(f"^streams is stopped: {message}")
     watch.lists("streams", "stopped", message)

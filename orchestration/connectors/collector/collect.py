@@ -60,7 +60,8 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
 def _names(conf: Conf, names: Sequence[str]) -> list[str]:
     collected = [name for name, source in conf.sources.items() if isinstance(source.transport, Collected)]
     if odd := sorted(set(names) - set(collected)):
-        raise ConfError(f"{odd[0]} is no source whose events are collected; sources.yml has " + (", ".join(collected) or "none"))
+        such = ", ".join(collected) or "none"
+        raise ConfError(f"{odd[0]} is not an http, tcp, mqtt or kinesis source; sources.yml has of these: {such}")
     if not collected:
         raise ConfError("sources.yml has no source with http, tcp, mqtt or kinesis; there is nothing to collect")
     return list(dict.fromkeys(names)) or collected

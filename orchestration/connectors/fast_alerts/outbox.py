@@ -43,7 +43,7 @@ class Outbox:
                 self._waiting.popleft()
             if more > 0:
                 if not self.dropped:
-                    self._notify(f"channel {self._name} takes less than there is to tell: messages are dropped")
+                    self._notify(f"channel {self._name} is too slow: its queue is full, and the oldest messages are dropped")
                 self.dropped += more
             self._changed.notify()
 

@@ -65,7 +65,9 @@ class KafkaSink(Sink):
         partition_ids, kept = [(self._topic, partition) for partition in partitions], set[bytes]()
         first, last = self._client.offsets(partition_ids, "earliest"), self._client.offsets(partition_ids, "latest")
         if self._client.offsets(partition_ids, "written") != last:
-            raise TidemarkError(f"another producer has an open transaction in topic {self._topic}; what it holds can be read at its end.")
+            raise TidemarkError(
+                f"another producer has an open transaction in topic {self._topic}; its messages can be read when that transaction ends."
+            )
         ranges = [Range(*partition_id, first[partition_id], end) for partition_id, end in last.items() if first[partition_id] < end]
         with closing(self._client.messages(ranges)) as pieces:
             for message in (message for messages in pieces for message in messages):

@@ -109,4 +109,4 @@ def _registered(settings: RegistrySettings, subject: str, schema: str) -> bytes:
     except PostError as error:
         raise TidemarkError(f"the schema registry {error} for subject {subject}.") from None
     except (ValueError, KeyError, TypeError):
-        raise TidemarkError(f"the schema registry gave no answer that it should for subject {subject}.") from None
+        raise TidemarkError(f"the schema registry gave an invalid answer for subject {subject}.") from None

@@ -44,7 +44,7 @@ def source_of(conf: Conf, name: str) -> Source:
 
 
 def _check_left(conf: Conf, source: Source, offsets: Mapping[str, SourceOffset]) -> None:
-    """TidemarkError where events of a source came by another way before, and bronze has not read them all."""
+    """TidemarkError where a source had another transport before, and bronze has not read all of its events."""
     name = source.name
     start = offsets[name].offset if name in offsets else {}
     claims, spool = claims_folder(conf.lake, name), spool_folder(conf.lake, name)
@@ -52,8 +52,8 @@ def _check_left(conf: Conf, source: Source, offsets: Mapping[str, SourceOffset])
     for folder, before in ((claims, files), (spool, _spool(conf, name))):
         if folder.exists() and not isinstance(source, type(before)) and before.latest_offset(start) != start:
             raise TidemarkError(
-                f"source {name} came by another way before, and {folder} holds events of it that bronze has not read.\n"
-                "  Set in sources.yml what it had for one run of `tidemark run --once`, or give the new source another name."
+                f"source {name} had another transport before (such as http), and {folder} holds events that bronze has not read.\n"
+                "  Restore that transport in sources.yml for one `tidemark run --once`, or rename the new source."
             )
 
 

@@ -65,7 +65,7 @@ def _resolved(source: Kafka, partition_ids: Collection[PartitionId], bound: Boun
         if strange := sorted(chosen.keys() - set(partition_ids)):
             topic, partition = strange[0]
             there = ", ".join(f"{name}/{number}" for name, number in sorted(partition_ids)[:10])
-            raise TidemarkError(f"source {source.name} does not read {topic}/{partition}, but {there or 'nothing that is there'}.")
+            raise TidemarkError(f"source {source.name} does not read {topic}/{partition}; it reads {there or 'no topic that exists'}.")
         return chosen
     offsets = source.client.offsets(partition_ids, bound)
     without_message = [partition_id for partition_id, offset in offsets.items() if offset < 0]  # since the instant

@@ -84,8 +84,8 @@ def refuse_older(lake: Lake, incremental: Incremental) -> None:
     number = position(lake, incremental).number
     if (written := written_by(lake.table_path(incremental.table), _app_id(lake, incremental))) > number:
         raise TidemarkError(
-            f"the state of {incremental.name} at {_folder(lake, incremental)} is older than {incremental.table}, which holds slice"
-            f" {written} of it: the state knows {number}.\n  {REPAIR}"
+            f"the state of {incremental.name} at {_folder(lake, incremental)} has reached slice {number}, but {incremental.table} holds"
+            f" slice {written} already. The state was restored from an older time.\n  {REPAIR}"
         )
 
 

@@ -37,7 +37,7 @@ OF_EXPLAIN = {"analyze", "verbose"}
 def checked(connection: DuckDBPyConnection, query: str) -> Statement:
     """The one statement of a query. RefusedError for what does more than read, with its place; duckdb.Error where it cannot be parsed."""
     if not query.isascii() and query.encode("utf-8", "replace").decode() != query:
-        raise RefusedError("the query is no text in UTF-8: it holds half of a character.")
+        raise RefusedError("the query is not valid UTF-8: it holds half of a surrogate pair.")
     listed = [word for word in words(query) if word.kind != "comment"]
     for word, following in pairwise([*listed, None]):
         if word is not None and _is_hidden(word.name.lower(), following is not None and following.text == "("):

@@ -107,7 +107,7 @@ def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object], secon
         threading.Thread(target=work, daemon=True).start()
         while not wait([answer], 0.1).done:
             if time.monotonic() > end:
-                raise TidemarkError("the query does not end; leave with \\q, which ends it.")
+                raise TidemarkError("the query has not ended within its time limit; leave with \\q, which ends it.")
     except KeyboardInterrupt:
         cancel()
         wait([answer], GRACE_SECONDS)

@@ -60,7 +60,7 @@ class Workers:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, worker.answer, question, accept, name)
             except _GoneError:
                 if is_new:
-                    raise TidemarkError("no process for the query starts; the messages of the server say why.") from None
+                    raise TidemarkError("the server could not start a process for the query; its log says why.") from None
             finally:
                 del self._busy[name]
                 if not worker.ended_by:

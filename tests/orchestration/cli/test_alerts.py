@@ -67,7 +67,7 @@ def test_a_channel_that_is_down_is_said(folder: str, tidemark: Tidemark) -> None
         file.write("channels:\n  pager: {apprise: '${env:PAGER}'}\n")
     assert told(tidemark, folder) == (0, "")
     begin_outage(load(Path(folder)).lake, "channel", "pager", "channel pager: it is away.", at(0))
-    assert told(tidemark, folder) == (0, "nobody is told by pager since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
+    assert told(tidemark, folder) == (0, "channel pager is down since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
 
 
 def test_dead_letters_go_to_the_channel_once_it_takes_them(folder: str, tidemark: Tidemark) -> None:
@@ -128,7 +128,7 @@ def test_a_silence_of_a_week_is_shown_as_it_was_said(folder: str, tidemark: Tide
         (("to_hot", "--for", "2h"), "no alert has the name 'to_hot'; alerts.yml declares too_hot"),
         (("too_hot",), "say when it ends, by --until or by --for"),
         (("too_hot", "--for", "2h", "--until", "2099-01-01"), "say when it ends, by --until or by --for"),
-        (("too_hot", "--until", "2020-01-01"), "it would be over before it begins"),
+        (("too_hot", "--until", "2020-01-01"), "the silence would end before it begins, or before now; choose a later --until"),
         (("too_hot", "--for", "2 hours"), "'2 hours' is no duration; write for example 90m, 2h or 1d"),
         (("too_hot", "--for", "2h", "--hours", "22-6"), "--hours 22-6 are no hours"),
         (("too_hot", "--for", "2h", "--days", "sat,so"), "--days names so; days are mon, tue"),

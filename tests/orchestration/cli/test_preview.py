@@ -82,7 +82,7 @@ def test_a_sample_is_the_first_thousand_events_the_oldest_file_first(tmp_path: P
     land(tmp_path / "landing", "a.jsonl", *(line(n, second=n) for n in range(900)))
     code, rows, told = asked(tidemark, conf)
     assert (code, len(rows), rows[-1]["event"]) == (0, 1000, 1000)
-    assert "torn.jsonl.gz is left out by a run: it is not a whole gzip file" in told
+    assert f"a run would skip {tmp_path / 'landing/torn.jsonl.gz'}: it is not a whole gzip file" in told
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_file_is_read_as_by_the_source_that_it_fits_or_that_is_named(
         land(tmp_path, name, b"ts,device,metric,value", b"2026-03-02 08:00:00,oven,temperature,21.5")
     if expected is None:
         said = tidemark("--conf", conf, "preview", *words)
-        assert (said.code, "; name the source with --source\n" in said.err) == (2, True)
+        assert (said.code, "; choose one with --source\n" in said.err) == (2, True)
     else:
         assert readings(tidemark, conf, *words) == expected
 

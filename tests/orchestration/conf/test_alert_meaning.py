@@ -39,7 +39,7 @@ REFUSED = {
     ),
     "{reading: power, when: value > 1, channels: [pager]}": "a.channels names 'pager', which alerts.yml does not declare; declare it",
     "{reading: power, when: value > 1, inhibited_by: [b]}": "a.inhibited_by names 'b', which alerts.yml does not declare; ",
-    "{reading: power, when: value > 1, inhibited_by: [a]}": "a.inhibited_by leads back to itself by a; none of them would ever be told. ",
+    "{reading: power, when: value > 1, inhibited_by: [a]}": "a.inhibited_by forms a cycle with itself, so none of them would be sent; ",
     "{count: {every_seconds: 60}, when: readings = 0, fast: true}": "a.fast is for reading, and this looks at count; remove it",
     "{reading: power, when: rate > 1, fast: true}": "a.when uses 'rate', which is not a column (column 1); there are value, unit, zone",
     "{reading: power, when: value > 1, for_seconds: 9, fast: true}": "a.for_seconds needs all readings in order of time, ",

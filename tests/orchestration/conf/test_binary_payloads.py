@@ -60,7 +60,7 @@ REFUSED = {
     f"{AVRO.replace('reading', 'gone')}, {LONG}": "gone.avsc', which cannot be read (No such file or directory); name the file of the",
     f"{AVRO.replace('reading', 'broken')}, {LONG}": "plant.schema is no JSON (Expecting property name",
     f"{AVRO.replace('reading', 'odd')}, {LONG}": "plant.schema is no Avro schema (Undefined type: recrd); correct it",
-    f"{AVRO.replace('reading', 'loop')}, {LONG}": "plant.schema holds itself, and how deep is not bounded; write a schema that does not",
+    f"{AVRO.replace('reading', 'loop')}, {LONG}": "plant.schema is recursive, so its depth has no limit; write one that is not",
     f"{PROTO.replace('plant.proto', 'odd.proto')}, {ISO}": "plant.schema is not accepted by protoc (odd.proto:1:31: ",
     f"{PROTO.replace('plant.proto', 'reading.avsc')}, {ISO}": "plant.schema is no FileDescriptorSet; name a .proto file, or what protoc",
     f"{AVRO}, {LONG.replace('field: device', 'field: devise')}": "is 'devise', which the schema does not have; did you mean 'device'?",
@@ -123,9 +123,9 @@ def test_what_protoc_made_of_a_file_is_the_same_as_the_file(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
-        ({"type": "array", "items": "null"}, "elements take no byte"),
-        ({"type": "array", "items": {"type": "record", "name": "E", "fields": []}}, "elements take no byte"),
-        ({"type": "map", "values": {"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}}, "elements take no byte"),
+        ({"type": "array", "items": "null"}, "elements are empty"),
+        ({"type": "array", "items": {"type": "record", "name": "E", "fields": []}}, "elements are empty"),
+        ({"type": "map", "values": {"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}}, "elements are empty"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3}, "a decimal without a precision"),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "gone.Name"}]}, "is no Avro schema"),
         ([], None),

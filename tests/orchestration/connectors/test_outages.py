@@ -25,6 +25,7 @@ def test_a_damaged_file_still_tells_since_when(tmp_path: Path) -> None:
     file = tmp_path / FOLDER / "sink" / "export.json"
     file.write_bytes(file.read_bytes().replace(b"answer", b"banana"))
     os.utime(file, (NOON.timestamp(), NOON.timestamp()))
-    damaged = Outage("2026-01-05T12:00:00Z", f"{file} is not as it was written.\n  It tells only since when.")
+    reason = f"{file} is damaged: its bytes differ from those that were written.\n  It tells only since when."
+    damaged = Outage("2026-01-05T12:00:00Z", reason)
     assert current_outage(lake, "sink", "export") == damaged == end_outage(lake, "sink", "export")
     assert current_outage(lake, "sink", "export") is None

@@ -28,7 +28,7 @@ def ended(lake: Lake, said: str, error: Exception) -> None:
 def test_a_session_that_ran_out_of_memory_says_so_by_its_log_written_by_hand(tmp_path: Path) -> None:
     made = conf(tmp_path)
     lake = Lake(replace(made, engine=replace(made.engine, driver_memory="2g")))
-    with pytest.raises(TidemarkError, match=r"Spark ran out of memory: it has 2g, .*\n.*Raise driver_memory"):
+    with pytest.raises(TidemarkError, match=r"Spark ran out of memory: it has 2g; see .*spark\.log\.\n.*Raise driver_memory"):
         ended(lake, "java.lang.OutOfMemoryError: GC overhead limit exceeded\n", ConnectionRefusedError("[Errno 111]"))
 
 

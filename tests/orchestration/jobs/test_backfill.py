@@ -175,13 +175,13 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, running: Broker, to
     conf = conf_of(tmp_path, running, f"subscribe: [{topic}]")
     lake = lake_of(conf)
     assert backfill(conf) == 4
-    assert "source fleet has not been read yet; `tidemark run --once` reads it" in capsys.readouterr().err
+    assert "source fleet has not been read yet, so it is not known which messages are older; " in capsys.readouterr().err
     take(lake)
     for begin in ("erliest", "{}x", '{"a": {"0": -1}}', '{"a": 1}'):
         assert backfill(conf, begin) == 2
         assert "is not a position in a topic; write earliest, latest, an instant such as" in capsys.readouterr().err
     assert backfill(conf, json.dumps({topic: {"7": 0}})) == 4
-    assert f"source fleet does not read {topic}/7, but {topic}/0." in capsys.readouterr().err
+    assert f"source fleet does not read {topic}/7; it reads {topic}/0." in capsys.readouterr().err
     with sole_writer(lake.conf.lake):
         assert backfill(conf) == 3
     assert "writes the lake at" in capsys.readouterr().err

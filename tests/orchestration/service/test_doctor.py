@@ -69,4 +69,4 @@ def test_a_damaged_checkpoint_is_named_with_the_way_out(tmp_path: Path) -> None:
     (checkpoint / "metadata").write_text("")
     found = findings(conf)["tables and checkpoints"]
     assert (found.verdict, found.command) == ("bad", f"tidemark --conf {conf} replay")
-    assert "the checkpoint of silver.readings is not as it was written" in found.finding
+    assert "the checkpoint of silver.readings is damaged: " in found.finding

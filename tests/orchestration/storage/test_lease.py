@@ -62,7 +62,7 @@ def test_a_lease_that_was_let_go_of_is_taken_without_a_word_and_that_of_the_dead
     with sole_writer(lake, told.append):
         pass
     who = "process 4321 on plant (since 2026-01-05 00:00:00 UTC: tidemark run)"
-    assert told == [f"tidemark: {who} ended without a word; its lease of {tmp_path} is taken over."]
+    assert told == [f"tidemark: {who} ended without releasing its lease of {tmp_path}; this process takes it over."]
 
 
 def test_a_leaving_jvm_is_waited_for(lake: Location, leaving_jvm: subprocess.Popen[str]) -> None:

@@ -133,9 +133,9 @@ def test_a_lake_remembers_every_part_of_a_shape_as_it_was_declared_last(tmp_path
 def test_files_of_a_source_that_nobody_knows_and_a_damaged_memory_are_refused(tmp_path: Path) -> None:
     made = conf(tmp_path)
     (made.lake.local / "intake" / "ghost").mkdir(parents=True)
-    with pytest.raises(TidemarkError, match=r"holds files of the source ghost, of which neither .*\n  Name it in sources.yml again"):
+    with pytest.raises(TidemarkError, match=r"holds files of source ghost, which neither .*\n  Declare ghost in sources.yml for one run"):
         remember(made)
     for content in ("", '{"plant": {}}', "[]", '{"plant": {"format": 1}}'):
         (made.lake.local / FILE).write_text(content)
-        with pytest.raises(TidemarkError, match=r"sources.json is not as it was written"):
+        with pytest.raises(TidemarkError, match=r"sources.json is damaged: its bytes differ"):
             payload_formats(made)

@@ -61,7 +61,7 @@ def test_a_flow_does_not_go_on_under_another_plan(flow: str, change: Callable[[C
     bind(Lake(made), flow, (Lake(made).tables["bronze.events"],))
     with pytest.raises(TidemarkError) as refused:
         bind(Lake(change(made)), flow, ())
-    assert str(refused.value).startswith(f"{flow} cannot go on: {told}.\n  Put it back, or build the next generation")
+    assert str(refused.value).startswith(f"{flow} cannot go on: {told}.\n  Undo the change in conf, or run `tidemark replay`")
 
 
 def test_a_setting_that_changes_what_payloads_mean_is_told_since_its_batch_until_a_replay(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_what_was_written_is_read_and_any_byte_that_is_another_is_noticed(value:
         *(whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in range(len(whole))),
     ):
         file.location.local.write_bytes(damaged)
-        with pytest.raises(TidemarkError, match=r"it\.json is not as it was written\.\n  Remove it\."):
+        with pytest.raises(TidemarkError, match=r"it\.json is damaged: its bytes differ from those that were written\.\n  Remove it\."):
             file.read()
 
 

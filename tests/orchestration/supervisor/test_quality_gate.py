@@ -158,7 +158,7 @@ def test_a_replay_whose_silver_does_not_pass_is_refused(lake: Lake) -> None:
     add(lake, READINGS, "oven")
     refuse_unless_passed(lake, threading.Event())
     add(lake, LATE, BAD)
-    with pytest.raises(TidemarkError, match=r"what the replay built of silver\.late cannot serve.*1 of 1 rows"):
+    with pytest.raises(TidemarkError, match=r"the replay's silver\.late did not pass its gate.*1 of 1 rows"):
         refuse_unless_passed(lake, threading.Event())
 
 
@@ -207,7 +207,7 @@ def test_status_and_quality_say_that_the_gate_is_closed(lake: Lake, capsys: pyte
     assert not is_open(lake)
     for command, code in (("status", 0), ("quality", 1)):
         assert exit_code([command]) == code
-        assert "the gate of silver.readings is closed, and gold stays where it is: versions 0 to 1" in capsys.readouterr().err
+        assert "the gate of silver.readings is closed, so gold is not updated: versions 0 to 1" in capsys.readouterr().err
 
 
 def test_a_failure_waits_for_a_quality_run_and_nothing_passes_meanwhile(lake: Lake) -> None:

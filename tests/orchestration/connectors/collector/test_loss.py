@@ -187,7 +187,7 @@ def test_a_source_changes_its_way_once_bronze_has_what_came_by_the_old_one(tmp_p
     with collecting(tmp_path / "conf") as collector:
         assert collector.ask(b"{}", source="web")[0] == 202
     files = replaced(tmp_path, web="path: ./landing, settle_seconds: 0")
-    with pytest.raises(TidemarkError, match=r"source web came by another way before, and .*spool/web holds events"):
+    with pytest.raises(TidemarkError, match=r"source web had another transport before .*, and .*spool/web holds events"):
         sources(files.conf)
     take(lake)
     land(tmp_path, "1.json", [b"1"])

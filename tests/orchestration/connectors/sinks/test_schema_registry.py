@@ -56,7 +56,7 @@ def test_a_stand_in_of_a_registry_is_asked_for_the_number_of_the_schema_which_st
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [((409, b"{}"), "answered 409 for subject daily-value"), ((200, b"no JSON"), "gave no answer that it should")]
+    ("answer", "said"), [((409, b"{}"), "answered 409 for subject daily-value"), ((200, b"no JSON"), "gave an invalid answer")]
 )
 def test_a_stand_in_of_a_registry_that_refuses_is_told_without_its_address(asked: dict[str, Any], answer: Any, said: str) -> None:
     asked["answer"] = answer

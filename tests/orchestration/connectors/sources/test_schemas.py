@@ -146,7 +146,7 @@ def test_name_and_password_are_sent_and_are_nowhere_else(tmp_path: Path, registr
     [
         ({"schema": "{}", "schemaType": "JSON"}, "it is JSON, but the format of the source is avro"),
         ({"schema": "{"}, "is no JSON"),
-        ({"schema": '{"type": "array", "items": "null"}'}, "elements take no byte"),
+        ({"schema": '{"type": "array", "items": "null"}'}, "elements are empty"),
         ({"schema": '"int"', "references": [{"name": "a", "subject": "a", "version": 1}]}, "the registry does not know a, which it needs"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_query_that_does_not_end_when_its_time_is_over_is_left_alone() -> None
         forever.wait()
         raise AssertionError
 
-    with pytest.raises(TidemarkError, match="the query does not end"):
+    with pytest.raises(TidemarkError, match="the query has not ended within its time limit"):
         interruptible(ask, forever.set, seconds=0.3)
     assert not forever.is_set()
     forever.set()

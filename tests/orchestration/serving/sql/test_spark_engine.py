@@ -101,7 +101,7 @@ def test_a_command_is_refused_and_nothing_changes(engine: SparkEngine, folder: P
         ("select 1/0", "Division by zero. Use `try_divide`.*\n  line 1, column 8:\n  select 1/0\n         \\^"),
         ("select cast('x' as int)", 'cannot be cast to "INT"'),
         ("drop table silver.readings", "this is no query, or more than one"),
-        ("select * from gold.kitchen_live", "gold.kitchen_live is computed by DuckDB: ask it with `tidemark sql`"),
+        ("select * from gold.kitchen_live", "gold.kitchen_live is not available in Spark; query it with `tidemark sql`"),
     ],
 )
 def test_a_mistake_is_reported_with_its_place_and_no_trace(engine: SparkEngine, query: str, message: str) -> None:
