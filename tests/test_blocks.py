@@ -23,7 +23,7 @@ from orchestration.conf.files import FILES
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
-from orchestration.quality.suites import own
+from orchestration.quality.suites import suites_of_conf
 from silver.enrich import ReferenceData
 from silver.judging import judged, retyped
 from silver.policy import SilverConfig
@@ -52,7 +52,7 @@ def take_yaml(content: str, page: str, folder: Path) -> None:
         write_part(part, folder, is_whole=bool(whole))
     if not whole:
         shutil.copytree(ROOT / "conf", folder, dirs_exist_ok=True, ignore=lambda _, names: [n for n in names if (folder / n).exists()])
-    own(load(folder), folder)
+    suites_of_conf(load(folder), folder)
 
 
 def write_part(part: str, folder: Path, *, is_whole: bool) -> None:

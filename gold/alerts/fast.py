@@ -1,4 +1,4 @@
-"""Alerts on single readings, told where events arrive: judged as in gold/alerts.py, in the order in which readings come, and by the clock.
+"""Alerts on single readings, told where events arrive: judged as in states.py, in the order in which readings come, and by the clock.
 
 They only tell sooner what gold.alerts says later, with the same `alert_id` and instant wherever readings come in order of time. A reading
 that is not newer than the last one of its device is passed over. Nothing is told of what silver's rules would quarantine.

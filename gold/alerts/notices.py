@@ -1,7 +1,7 @@
-"""Notices: which changes of alerts are told by one channel, and which are not, and why; pure, like all of gold.
+"""Decide which changes of alerts one channel sends, which it holds back, and why. Pure. jobs/notices.py calls it and sends.
 
-Told are the states firing, no data and flapping, and normal after one of them that was told: normal is never held back, so that whoever
-heard of an alert hears of its end. What is held back while it is firing is told when the reason is gone, if it still fires then.
+Sent are firing, no data and flapping; normal only after one of these was sent: it is never held back, so that whoever heard of an alert
+hears of its end. What is held back while it is firing is sent when the reason is gone, if it still fires then.
 """
 
 import hashlib

@@ -6,7 +6,7 @@ import click
 
 from orchestration.conf.load import load, summary
 from orchestration.errors import ConfError
-from orchestration.quality.suites import own
+from orchestration.quality.suites import suites_of_conf
 
 
 @click.command()
@@ -22,7 +22,7 @@ def command(obj: dict[str, Any]) -> int:
     """
     try:
         conf = load(obj["conf"])
-        own(conf, obj["conf"])
+        suites_of_conf(conf, obj["conf"])  # raises ConfError for mistakes in conf/expectations
     except ConfError as error:
         click.echo(str(error))
         return error.exit_code

@@ -22,7 +22,7 @@ def suites(conf: Conf) -> list[Suite]:
     """
     key = (conf.folder, *conf.groups)
     if key not in _read:
-        _read[key] = own(conf, conf.folder)
+        _read[key] = suites_of_conf(conf, conf.folder)
     return [*{suite.name: suite for suite in (*packaged(), *_read[key])}.values()]
 
 
@@ -37,7 +37,7 @@ def packaged() -> list[Suite]:
     return [suite_of(name.removesuffix(".yml"), document) for name, document in documents.items()]
 
 
-def own(conf: Conf, folder: Path) -> list[Suite]:
+def suites_of_conf(conf: Conf, folder: Path) -> list[Suite]:
     """The suites of the conf in `folder`; ConfError lists the mistakes of all. Without such suites nothing slow is imported."""
     # Also files that end on .yaml, so that they are reported and not silently skipped.
     files_of_conf = sorted(file for pattern in ("*.yml", "*.yaml") for file in (folder / FOLDER).glob(pattern))

@@ -20,8 +20,9 @@ REQUESTED = "proposed.json"
 
 @dataclass(frozen=True)
 class Generation:
-    """Grain: one switch, numbered from 1 by `swap`, a row of ops.generations.
+    """Grain: one switch, a row of ops.generations.
 
+    `swap`: number of the switch, from 1; 0 for the first generation, to which nobody switched. `generation`: number of the generation.
     `cause`: what led to it, in words. `bronze_batch`: the newest that a batch job built it from, null for the first and for a rollback.
     `places`: by folder below the lake, such as silver/readings or checkpoints/gold.kitchen, the generation that holds it; the first where
     a folder is not named.

@@ -1,4 +1,7 @@
-"""Folders of a lake beside its tables: what came and bronze may not have yet, and state and copies of processes."""
+"""Folders of a lake that several rooms use: claims (`intake`), spools, state of fast alerts, copies for workers.
+
+A folder that one room uses is named in that room; tables: tables.py.
+"""
 
 from orchestration.location import Location
 

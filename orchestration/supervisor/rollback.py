@@ -1,4 +1,4 @@
-"""Rollback: an earlier generation is active again; and how a switch is waited for."""
+"""Make an earlier generation active again. `await_switch`, which replay.py uses too, waits until a requested switch is made."""
 
 import time
 from collections.abc import Callable

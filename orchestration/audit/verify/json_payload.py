@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from orchestration.audit.verify.numerals import as_java_writes
 
+# The same limits as silver/json_rows.py, written twice on purpose.
 MOST_DIGITS = 1_000
 LONGEST_NAME = 50_000
 DEEPEST = 998

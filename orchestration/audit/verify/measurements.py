@@ -1,6 +1,6 @@
-"""Payloads to measurements: what each event of a shape says, numbers and instants read, before anything is known about device and metric.
+"""`verify`'s own reading of payloads (the layer's is silver/measurements.py): what each event says, with numbers and instants read.
 
-At least one row an event: one that cannot be read has a row without what could not be read.
+Nothing is known about device and metric yet. At least one row an event: one that cannot be read has a row without what could not be read.
 """
 
 import codecs
@@ -25,7 +25,8 @@ from orchestration.audit.verify.records import Record, binary_reader, path_of, r
 from silver.spec import Origin, PayloadFormat, Time
 
 AS_JAVA = "tidemark.as_java"
-"""How bytes that are not in their encoding become letters."""
+"""How bytes that are not in their encoding become letters, as silver does it: one U+FFFD for half a surrogate pair, as Java; Python makes
+three."""
 NOTHING: Record = {}
 NO_VALUE = object()
 """A word that says that nothing was measured."""
@@ -141,7 +142,8 @@ class _Rows:
 
 
 class _Cells(NamedTuple):
-    """One metric of all rows that have it: `row_at`. `metric_at`: its place in a row of several."""
+    """The measurements of one metric, of all rows that have it. `row_at`: these rows; None: all of them. `metric_at`: the place of the
+    metric in a row of several. `parts`: how many measurements the event holds; null where nobody counts."""
 
     row_at: NDArray[np.int64] | None
     metric_at: int
@@ -188,7 +190,7 @@ def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     read = _reader(shape)
     measured = [[read(metric.strip(" "), _not_blank(value)) for value in rows.values(field)] for metric, field in shape.metrics.items()]
     row_ats = [np.flatnonzero([value is not None and value is not NO_VALUE for value in values]) for values in measured]
-    count = np.bincount(np.concatenate(row_ats), minlength=len(rows.events))
+    count = np.bincount(np.concatenate(row_ats), minlength=len(rows.events))  # measurements of each row
     parts = pa.nulls(len(count), pa.int32()) if shape.each else pa.array(count, pa.int32())
     for metric_at, (metric, values, row_at) in enumerate(zip(shape.metrics, measured, row_ats, strict=True)):
         metrics = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))

@@ -4,7 +4,7 @@
 
 orjson reads JSON first, because it is fast. json_payload reads the payload again where orjson refuses it or hides something: NaN and
 infinities, half surrogate pairs, numbers beyond 64 bits, repeated names, a list or an object where one value should be. Its answer counts.
-Bytes that are not UTF-8 were replaced before.
+measurements.py has replaced bytes that are not in the encoding of their source.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,14 +50,14 @@ class Level:
             for name, level in self.members.items()
         }
 
-    def is_told(self, members: Record) -> bool:
+    def is_exact(self, members: Record) -> bool:
         """Tell whether the answer of orjson is exact: no object or list where a value should be, and no whole number read as a float."""
         for name, level in self.members.items():
             value = members.get(name)
             if level is None:
                 if isinstance(value, dict | list) or (isinstance(value, float) and not -MOST <= value <= MOST):
                     return False
-            elif not all(level.is_told(inner) for inner in (value if level.is_list else [value]) or () if inner is not None):
+            elif not all(level.is_exact(inner) for inner in (value if level.is_list else [value]) or () if inner is not None):
                 return False
         return True
 
@@ -152,7 +152,7 @@ def _quick_reader(level: Level) -> Callable[[str], Record | None]:
             return None
         read = orjson.loads(text)
         record = level.record_of(read) if type(read) is dict else None
-        return record if record is not None and level.is_told(record) else None
+        return record if record is not None and level.is_exact(record) else None
 
     return read_objects if inner else read_values
 

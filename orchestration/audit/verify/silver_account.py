@@ -17,8 +17,10 @@ MEASURED = ("device_id", "metric", "event_time", "value")
 
 
 def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
-    """Makes `kept`, the rows that stand for their key; `wrong_keys`, of which not exactly one does, or not one of the earliest batch;
-    and `counted`: what gold counts, one row a key with the values that bronze gives.
+    """Make three tables.
+
+    `kept`: readings and late. `wrong_keys`: keys without exactly one kept row, or whose kept row is not of the earliest batch.
+    `counted`: the rows that gold must count, one a key with the values that bronze gives.
     """
     store.execute(f"create table of_bronze as select {listed(IDENTITY)} from accepted union all select {listed(IDENTITY)} from rejected")
     kept = " union all ".join(f"select {listed((*KEY, *IDENTITY))}, value, '{name}' as place from {name}" for name in ("readings", "late"))
@@ -51,7 +53,7 @@ def _count_once(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
 
 
 def silver_outcomes(store: duckdb.DuckDBPyConnection, first_batch: int) -> list[Outcome]:
-    """The account of bronze, then the four tables."""
+    """The account of bronze, then the four stored tables (`silver.without_measurements` is a view of quarantine)."""
     return [
         timed(lambda: _account(store, first_batch)),
         timed(lambda: together("silver.readings", [_as_evaluated(store, "readings", first_batch), _wrong_keys(store)])),

@@ -26,7 +26,7 @@ READ = "kinesis.json"
 """Beside the spool: `read` has for each shard the sequence number up to which it is read, or OVER; `at` is when that was true."""
 OVER = "over"
 PAUSE_SECONDS, RETRY_SECONDS = 0.25, 1.0  # between two reads of a shard, of which AWS allows five a second; and after an error
-LIST_SECONDS, WRITE_SECONDS = 2.0, 60.0  # between two looks for new shards; and between two notes where nothing comes
+LIST_SECONDS, WRITE_SECONDS = 2.0, 60.0  # between two listings of shards; between two writes of READ when nothing came
 AT_ONCE = 4  # shards that are asked, each of which may answer with 10 MB
 PARENTS = ("ParentShardId", "AdjacentParentShardId")
 
@@ -52,10 +52,10 @@ class StreamError(Exception):
 
 @dataclass(frozen=True)
 class Stream:
-    """`made`: a stream that was deleted and made anew has the same name, and other records. `keeps`: for how long."""
+    """`created_at`: a stream that was deleted and made anew has the same name, and other records. `keeps`: for how long."""
 
     name: str
-    made: str
+    created_at: str
     keeps: timedelta
 
 
@@ -92,8 +92,8 @@ class KinesisClient:
     def stream(self) -> Stream:
         with _stream_errors():
             summary = self._client.describe_stream_summary(StreamName=self._name)["StreamDescriptionSummary"]
-        made = summary["StreamCreationTimestamp"].timestamp()
-        return Stream(summary["StreamARN"], str(int(made)), timedelta(hours=summary["RetentionPeriodHours"]))
+        created_at = summary["StreamCreationTimestamp"].timestamp()
+        return Stream(summary["StreamARN"], str(int(created_at)), timedelta(hours=summary["RetentionPeriodHours"]))
 
     def shards(self) -> dict[str, Shard]:
         """Return the shards by name, without those of which no record is kept any more."""
@@ -162,7 +162,7 @@ class KinesisCollector:
         if note.get("stream") != stream.name:
             since = {"earliest": None, "latest": now}[starting] if isinstance(starting, str) else starting
             note = {"read": {}, "since": since and since.isoformat()}
-        elif note["made"] != stream.made:
+        elif note["made"] != stream.created_at:
             self._outage.say(f"stream {self._settings.stream} was made anew; what was not read of the one before is gone")
             note = {"read": {}, "since": None}
         elif now - (at := datetime.fromisoformat(note["at"])) > stream.keeps:
@@ -170,7 +170,7 @@ class KinesisCollector:
             self._outage.say(
                 f"it was not read since {at:%Y-%m-%d %H:%M:%S} UTC, but keeps records for {hours:g} hours; those before are gone"
             )
-        self._note = {**note, "stream": stream.name, "made": stream.made}
+        self._note = {**note, "stream": stream.name, "made": stream.created_at}
         self._read, self._iterators = note["read"], {}
         self._write()
 
@@ -180,6 +180,7 @@ class KinesisCollector:
         while not self.stopping.is_set():
             clock = asyncio.get_running_loop().time()
             if not self._spool.has_room():
+                # Full: report it. Otherwise much waits to be written, or the disk refused a write a moment ago: wait silently.
                 self._outage.down(FULL if self._spool.is_full() else "")
             else:
                 if clock > listed + LIST_SECONDS:
@@ -214,6 +215,7 @@ class KinesisCollector:
             places = [
                 (f"{shard.name}/{record['SequenceNumber']}{KEY}{record['PartitionKey']}", record["Data"]) for record in answer.records
             ]
+            # 0: the name is the whole position. Behind KEY stands the key of the event.
             for stored in {self._spool.store(name, 0, [data]) for name, data in places}:
                 if await stored is not None:
                     raise StreamError("the disk takes no more: it is full or has failed")

@@ -17,10 +17,10 @@ MAX_WIDTH = 120
 
 @dataclass(frozen=True)
 class Question:
-    """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.snapshot_for.
+    """A query over one snapshot: the one with this id, or the newest at the instant (UTC); with neither, `storage/marts.py` chooses.
 
-    `beside`: names of tables that the next questions read. Those that come within seconds, with the same names and the id of the same
-    snapshot, share a database with this one, which saves 60 ms each. Only for queries that nobody else has written.
+    `beside`: only the live page sets it. It names tables of its next queries. Those that come within seconds, with the same names and the
+    id of the same snapshot, reuse the database of this one, which saves 60 ms each. Never set it for a query that a user typed.
     """
 
     query: str

@@ -8,7 +8,7 @@ import pytest
 
 from orchestration.conf.load import load
 from orchestration.errors import ConfError
-from orchestration.quality.suites import own, packaged, suites
+from orchestration.quality.suites import packaged, suites, suites_of_conf
 from tests.commands import Tidemark
 from tests.orchestration.conf.conftest import folder  # noqa: F401
 
@@ -36,7 +36,7 @@ def write(conf: Path, text: str, name: str = "mine.yml") -> None:
 
 def mistakes_of(conf: Path) -> list[str]:
     with pytest.raises(ConfError) as error:
-        own(load(conf), conf)
+        suites_of_conf(load(conf), conf)
     return str(error.value).splitlines()
 
 
@@ -58,7 +58,7 @@ def test_a_running_process_keeps_the_suites_that_it_began_with(conf: Path) -> No
 def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) -> None:
     for file in (ROOT / "expectations").glob("*.yml"):
         write(conf, file.read_text(), file.name)
-    assert len(own(load(conf), conf)) == len(packaged()) > 5
+    assert len(suites_of_conf(load(conf), conf)) == len(packaged()) > 5
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_mistake_is_told_with_its_line_and_the_way_out(conf: Path, old: str, n
 def test_measures_are_checked_too(conf: Path, kwargs: str, mistake: str) -> None:
     write(conf, SOUND.replace(BETWEEN, "tidemark_rows_to_be_fresh").replace("column: temperature, min_value: 0", kwargs))
     if not mistake:
-        assert len(own(load(conf), conf)) == 1
+        assert len(suites_of_conf(load(conf), conf)) == 1
     else:
         assert f"conf/expectations/mine.yml:6: expectations.1.{mistake}" in mistakes_of(conf)
 
