@@ -77,7 +77,7 @@ def chromium() -> Iterator[Browser]:
 def serious_violations(page: Page, *rules: str) -> list[tuple[str, str]]:
     """List the rules of axe-core that a page breaks seriously, each with the first element that does. `rules`: only these."""
     page.evaluate(_axe())
-    options: dict[str, object] = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    options = {"resultTypes": ["violations"]} | ({"runOnly": [*rules]} if rules else {})
     found = page.evaluate("options => axe.run(options)", options)["violations"]
     return [(of["id"], of["nodes"][0]["html"]) for of in found if of["impact"] in ("serious", "critical")]
 

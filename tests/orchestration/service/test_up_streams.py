@@ -50,7 +50,7 @@ class Plant:
         """Whether so many windows are closed, for readers of the newest snapshot."""
         with suppress(TidemarkError):  # no table is pinned yet
             answer = DuckDbEngine(load(self.conf), Limits()).ask(Question("select count(*) as n from gold.kitchen_aggregates"))
-            return answer.rows.to_pylist() == [{"n": windows}]
+            return bool(answer.rows.to_pylist() == [{"n": windows}])
         return False
 
     def overview(self) -> dict[str, Any]:
