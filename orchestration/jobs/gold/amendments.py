@@ -81,14 +81,14 @@ def refuse_older(lake: Lake, stream: str) -> None:
     number = (_file(lake, stream).read() or Step()).number
     started = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
     *tables, late = lake.gold(stream)
-    for table, written, newest, words in (
-        *((table, written_by(table.location, lake.app_id(_flow(stream), table.name)), number, "amendment round {}") for table in tables),
-        (late, lake.newest_gold_batch(stream, "late"), started, "batch {}"),
+    for table, written, newest, word in (
+        *((table, written_by(table.location, lake.app_id(_flow(stream), table.name)), number, "amendment round") for table in tables),
+        (late, lake.newest_gold_batch(stream, "late"), started, "batch"),
     ):
         if written > newest:
             raise TidemarkError(
-                f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} has reached {words.format(newest)}, but"
-                f" {table.name} holds {words.format(written)} already. The checkpoint was restored from an older time.\n  {REPAIR}"
+                f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} has reached {word} {newest}, but"
+                f" {table.name} holds {word} {written} already. The checkpoint was restored from an older time.\n  {REPAIR}"
             )
 
 

@@ -175,7 +175,8 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, running: Broker, to
     conf = conf_of(tmp_path, running, f"subscribe: [{topic}]")
     lake = lake_of(conf)
     assert backfill(conf) == 4
-    assert "source fleet has not been read yet, so it is not known which messages are older; " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "source fleet has not been read yet, so it is not known which messages are older; run `tidemark run --once` first" in said
     take(lake)
     for begin in ("erliest", "{}x", '{"a": {"0": -1}}', '{"a": 1}'):
         assert backfill(conf, begin) == 2
