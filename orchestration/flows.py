@@ -56,7 +56,7 @@ def silver_readings(lake: Lake) -> Flow:
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
         rows=lambda: readings(
             lake.stream(table.name, EVENTS, start_of(lake, table.name).version, 1),
-            publish(lake.conf.lake),
+            publish(lake),
             silver_config(lake.conf),
         ),
         write=partial(writing.readings, lake, table),

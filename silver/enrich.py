@@ -25,6 +25,8 @@ METRICS = pa.schema(
 CONVERSIONS = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("multiply", pa.float64()), ("add", pa.float64())])
 """Grain: one unit that a source may name beside the metric's own."""
 OF_DEVICE = ["zone", "groups", "is_known"]
+EVER, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""Instants before and after all others."""
 REFERENCE_KEYS = ("device_id", "zone")
 """Columns of readings that references have keys for. Where both say the same attribute, the device's counts."""
 
@@ -57,7 +59,8 @@ class Enrichment:
         """MEASURED with all that rules ask for: `value`, `unit`, `zone`, `groups`, and what is known of metric, unit and device.
 
         A measurement without a unit is taken to be in that of its metric, and a metric without a unit takes any. Of a device counts what
-        `devices` (rows of silver.devices) said when the event was ingested, so that the streams, a replay and a check get the same answer.
+        `devices` (rows of silver.devices) said when the event was ingested of the time that it measured, so that the streams, a replay and
+        a check get the same answer.
         """
         metric, is_metric_known = _rows_at(self._metrics.drop_columns("metric"), _index(self._metrics["metric"], measured["metric"]))
         conversion, is_convertible = self._conversion(measured)
@@ -96,8 +99,9 @@ def _version_index(versions: pa.Table, key: str, rows: pa.Table, column: str) ->
     """For each row, which version of the key in `column` counted at its `ingested_at`; null where there was none yet."""
     # The registry may have a million devices, of which these rows name a few.
     near = pc.indices_nonzero(pc.is_in(versions[key], pc.unique(rows[column])))
-    by_instant = [(key, "ascending"), ("registered_at", "ascending")]
-    order = near.take(pc.sort_indices(versions.select([key, "registered_at"]).take(near), by_instant))
+    ordering = [name for name in (key, "registered_at", "moved_at") if name in versions.column_names]
+    by_instant = [(name, "ascending", "at_start") for name in ordering]
+    order = near.take(pc.sort_indices(versions.select(ordering).take(near), by_instant))
     keys, since = versions[key].take(order), _micros(versions["registered_at"].take(order))
     names, instants = pc.unique(keys), np.unique(since)
 
@@ -108,13 +112,18 @@ def _version_index(versions: pa.Table, key: str, rows: pa.Table, column: str) ->
 
     (of_versions, ordered), (of_rows, asked) = position(keys, since), position(rows[column], _micros(rows["ingested_at"]))
     newest = np.searchsorted(ordered, asked, side="right") - 1
+    if len(order) and "moved_at" in versions.column_names and versions["moved_at"].null_count < len(versions):
+        moved, measured_at = _micros(versions["moved_at"].take(order), EVER), _micros(rows["event_time"], NEVER)
+        while (is_early := (newest >= 0) & (moved[newest] > measured_at)).any():
+            newest = newest - is_early  # to the version before, which may be of the same instant
     is_its = (newest >= 0) & (of_rows >= 0)
     is_its[is_its] = of_versions[newest[is_its]] == of_rows[is_its]
     return order.take(pa.array(newest, mask=~is_its))
 
 
-def _micros(instants: pa.ChunkedArray) -> np.ndarray:
-    micros: np.ndarray = instants.cast(pa.int64()).to_numpy()
+def _micros(instants: pa.ChunkedArray, instead: int = 0) -> np.ndarray:
+    """Microseconds since 1970; `instead` of null."""
+    micros: np.ndarray = pc.fill_null(instants.cast(pa.int64()), instead).to_numpy()
     return micros
 
 

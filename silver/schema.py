@@ -81,8 +81,12 @@ DEVICES = declared(
     ("is_known", pa.bool_(), "false: from registered_at on the device is unknown again"),
     ("origin", pa.string(), "conf, or the file that was loaded"),
     ("registered_at", INSTANT, "counts for events ingested from this instant on, UTC"),
+    ("moved_at", INSTANT, "and of these for what was measured at this instant or later, UTC; null: for all"),
 )
-"""The device registry. Grain: one version of one device. Key: device_id, registered_at. Append only."""
+"""The device registry. Grain: one version of one device between two moves. Key: device_id, registered_at, moved_at. Append only.
+
+A declaration is all rows of one device and one registered_at. For a measurement counts the newest declaration that has a row for its time.
+"""
 
 REFERENCES = declared(
     ("key_of", pa.string(), "column of readings that the key is compared with: device_id or zone"),

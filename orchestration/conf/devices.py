@@ -2,16 +2,30 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import EntryName, GroupName, OrAbsent, Setting, Text, Unique
+from expectations.settings import EntryName, GroupName, OrAbsent, Problem, Setting, Text, Unique
+from orchestration.conf.values import Instant
 
 WILDCARD = re.compile(r"[*?[]")
+
+
+@dataclass(frozen=True)
+class FormerSite(Setting):
+    """Where a device was before it moved."""
+
+    groups: Unique[GroupName] = Field(default=(), examples=[["kitchen"]])
+    """Groups that it belonged to, beside those that name it by a pattern."""
+    zone: OrAbsent[Text] = Field(default=None, examples=["hall-1"])
+    """The zone that it stood in."""
+    since: OrAbsent[Instant] = Field(default=None, examples=["2026-01-05T06:00Z"])
+    """Since when. The last entry may leave it out: it was there always."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,19 @@ class Device(Setting):
     """The zone that it stands in; used where the event does not say."""
     label: OrAbsent[Text] = Field(default=None, examples=["Deck oven, left"])
     """For people."""
+    since: OrAbsent[Instant] = Field(default=None, examples=["2026-05-01T06:00Z"])
+    """When the device moved to these groups and this zone: they count for what was measured then and later. Absent: a replay counts all
+    that the device ever sent in them."""
+    before: tuple[FormerSite, ...] = Field(default=(), examples=[[{"groups": ["kitchen"], "zone": "hall-1"}]])
+    """Where it was before `since`, the newest move first. Absent: as the registry recorded it when its events came."""
+
+    def problems(self) -> Iterator[Problem]:
+        moves = [self.since, *(site.since for site in self.before)]
+        if self.before and None in moves[:-1]:
+            at = moves.index(None)
+            yield Problem(("before", at - 1, "since") if at else ("since",), "is missing: say since when, as a former site stands behind it")
+        elif any(later <= earlier for later, earlier in pairwise(moves) if later and earlier):
+            yield Problem(("before",), "is not in order; write the newest move first")
 
 
 class Membership:
@@ -46,6 +73,7 @@ class Membership:
         return (*named, *sorted(groups.difference(named), key=self._order.__getitem__))
 
     def completed(self, device: Device) -> Device:
-        """The device with all its groups."""
+        """The device with all its groups, now and before it moved."""
         groups = self.groups_of(device.device_id, device.groups)
-        return device if groups == device.groups else replace(device, groups=groups)
+        before = tuple(replace(site, groups=self.groups_of(device.device_id, site.groups)) for site in device.before)
+        return device if (groups, before) == (device.groups, device.before) else replace(device, groups=groups, before=before)

@@ -98,7 +98,7 @@ def _written(shape: FileShape, few_bytes: int, batches: Iterable[pa.RecordBatch]
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
-    publish(lake.conf.lake)  # devices may have been registered since the batch before
+    publish(lake)  # devices may have been registered since the batch before
     start, watermark = start_of(lake, table.name), offsets(lake.checkpoint(table.name), batch_id).watermark_ms
     rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
     if _has_late_ahead(lake, watermark):

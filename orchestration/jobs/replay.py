@@ -101,7 +101,7 @@ def _append_range(lake: Lake, recorded: PinnedGeneration, batches: Range) -> int
     have other times now, because conf reads them otherwise, the range is written again and compared with keys of these times too.
     """
     events = batches.of(lake.read("bronze.events"))
-    good = accepted(events, publish(lake.conf.lake), silver_config(lake.conf))
+    good = accepted(events, publish(lake), silver_config(lake.conf))
     # Duplicates too: what stands of their key may be of an earlier time than any reading of the range.
     before = (batches.of(recorded.read(name)).select("event_time") for name in (READINGS, "silver.duplicates"))
     times = _times(reduce(DataFrame.unionByName, before).selectExpr(*ENDS).collect()[0].asDict())

@@ -1,39 +1,51 @@
 """The device registry, `silver.devices`: one row a version of a device, append only; the streams read it again at every micro-batch.
 
-A version counts for events ingested from its `registered_at` on, until the next one of the same device. conf and loaded files both declare
-devices; where they differ, whoever changed last holds. The table is written through deltalake alone, so that no other JVM ever races the
-one that runs the flows.
+A declaration counts for events ingested from its `registered_at` on, until the next one of the same device. conf and loaded files both
+declare devices; where they differ, whoever changed last holds. The table is written through deltalake alone, so that no other JVM ever
+races the one that runs the flows.
+
+`silver.device_corrections` belongs to a generation: declarations that a replay or a retry of the quarantine put in the place of those of
+the same device and instant, or beside them. So an earlier generation keeps what it was computed with.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gold.windows.spec import Group
 from orchestration.conf.device_file import devices_in
-from orchestration.conf.model import Device
+from orchestration.conf.devices import Membership
+from orchestration.conf.model import Conf, Device
 from orchestration.location import Location
-from orchestration.storage.commit import append_rows, create
-from orchestration.storage.delta import path_of, rows_of
+from orchestration.storage.commit import append_rows, create, widen
+from orchestration.storage.delta import is_table, path_of, python_rows, rows_of, table_of
+from orchestration.storage.generations import Generation
 from orchestration.storage.lease import holding
 from orchestration.utc import EPOCH, MICROSECOND
+from silver.account import among
 from silver.schema import DEVICES
 
-TABLE = "silver.devices"
+TABLE, CORRECTIONS = "silver.devices", "silver.device_corrections"
 CONF = "conf"
 ALWAYS = EPOCH
 # A micro-batch that is running has read the registry already, and its events came before it began: a version for a later instant
 # than any of them gives the same answer to whoever asks, and whenever.
 NOTICE = timedelta(seconds=10)
 
-NEWEST = "select * from silver.devices qualify row_number() over (partition by device_id order by registered_at desc) = 1"
+NEWEST = (
+    "select * from silver.devices qualify row_number() over (partition by device_id order by registered_at desc, moved_at desc nulls last) = 1"
+)
 """SQL of DuckDB for the same rows that `current` returns."""
 
 Version = dict[str, Any]
 """One row of the table."""
+Declaration = list[Version]
+"""All rows of one device and one `registered_at`, in order of `moved_at`; the last one says where the device is now."""
 
 
 def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
@@ -42,35 +54,46 @@ def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
     A device that left conf becomes unknown, unless a file has declared it since.
     """
 
-    def changes(history: list[Version]) -> Iterator[Version]:
-        from_conf = newest(version for version in history if version["origin"] == CONF)
+    def changes(history: list[Version]) -> Iterator[Declaration]:
+        from_conf, registered = newest_declarations(row for row in history if row["origin"] == CONF), newest_declarations(history)
         for device in devices.values():
-            if not same(from_conf.get(device.device_id), version := as_version(device, CONF)):
-                yield version
-        for device_id, version in newest(history).items():
-            if device_id not in devices and version["origin"] == CONF and version["is_known"]:
-                yield version | {"is_known": False}
+            if not same(from_conf.get(device.device_id), declared := declaration(device, CONF, is_new=device.device_id not in registered)):
+                yield declared
+        for device_id, declared in registered.items():
+            if device_id not in devices and declared[-1]["origin"] == CONF and declared[-1]["is_known"]:
+                yield [declared[-1] | {"is_known": False, "moved_at": None}]
 
     return append_changes(lake, changes, now)
 
 
-def load(lake: Location, file: Path, now: datetime, groups: Mapping[str, Group] | None = None, since: datetime | None = None) -> int:
+def load(lake: Location, file: Path, now: datetime, groups: Mapping[str, Group] | None = None) -> int:
     """Append what the file says differently from the registry, to count from shortly after `now`; the number of versions.
 
-    `since`: from when on devices count that the registry has never known; their events may be in quarantine, and nowhere else.
     Repeated, it appends nothing. ConfError names every bad row, and then nothing is appended; so is a group that is not one of `groups`.
     """
     devices = devices_in(file, groups)
 
-    def changes(history: list[Version]) -> Iterator[Version]:
-        registered = newest(history)
+    def changes(history: list[Version]) -> Iterator[Declaration]:
+        registered = newest_declarations(history)
         for device in devices:
-            current = registered.get(device.device_id)
+            before = registered.get(device.device_id)
+            declared = declaration(device, file.name, is_new=before is None)
             # What only conf has said so far is said again: the device stays known when it leaves conf.
-            if current is None or current["origin"] == CONF or not same(current, as_version(device, file.name)):
-                yield as_version(device, file.name)
+            if before is None or before[-1]["origin"] == CONF or not same(before, declared):
+                yield declared
 
-    return append_changes(lake, changes, now + NOTICE, since)
+    return append_changes(lake, changes, now + NOTICE)
+
+
+def load_since(store: Location, generation: Generation, file: Path, since: datetime) -> int:
+    """Let devices of a file that is loaded count from `since` on for events that came while they were not known; how many.
+
+    These events may be in quarantine, and nowhere else. Where a device was known, its past stays as it is.
+    """
+    names = {device.device_id for device in devices_in(file)}
+    corrections = [*mended(in_force(store, generation), names, since)]
+    correct(store, generation, corrections)
+    return len({row["device_id"] for row in corrections})
 
 
 def current(lake: Location) -> list[Version]:
@@ -79,41 +102,166 @@ def current(lake: Location) -> list[Version]:
 
 
 def versions(lake: Location, device_id: str | None = None) -> list[Version]:
-    return rows_of(path_of(lake, TABLE), filters=None if device_id is None else [("device_id", "=", device_id)])
+    rows = rows_of(path_of(lake, TABLE), filters=None if device_id is None else [("device_id", "=", device_id)])
+    return [{"moved_at": None} | row for row in rows]  # an older lake has no such column
 
 
-def append_changes(
-    lake: Location, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None
-) -> int:
-    """Append the changes to the history as of `at`, or as of ever if they are the first. `since`: as of when devices without a history."""
+def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[Declaration]], at: datetime) -> int:
+    """Append the changes to the history as of `at`, or as of ever if they are the first."""
     # Two that append at once would each miss what the other appends, and register a device twice for the same instant.
     with holding(path_of(lake, TABLE).local.with_name(".devices.lock")):
         create(path_of(lake, TABLE), DEVICES)
         history = versions(lake)
         before = newest(history)
         rows = [
-            row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
+            row | {"registered_at": effective(before.get(row["device_id"]), at) if history else ALWAYS}
+            for declared in changes(history)
+            for row in declared
         ]
         if rows:
+            widen(path_of(lake, TABLE), DEVICES)
             append_rows(path_of(lake, TABLE), pa.Table.from_pylist(rows, schema=DEVICES))
-        return len(rows)
+        return len({row["device_id"] for row in rows})
 
 
-def effective(before: Version | None, at: datetime, since: datetime | None = None) -> datetime:
+def effective(before: Version | None, at: datetime) -> datetime:
     """Return `at`, or just after the newest version of the device where that is for a later instant: what is said last must hold."""
-    return max(at, before["registered_at"] + MICROSECOND) if before else since or at
+    return max(at, before["registered_at"] + MICROSECOND) if before else at
 
 
-def as_version(device: Device, origin: str) -> Version:
-    """The row of a device, but for its instant."""
-    return vars(device) | {"groups": list(device.groups), "is_known": True, "origin": origin}
+def declaration(device: Device, origin: str, *, is_new: bool = False) -> Declaration:
+    """The rows of a device, but for their instant. `is_new`: nothing was recorded of it, so that before it moved it was in no group."""
+    same_of_all = {"device_id": device.device_id, "label": device.label, "is_known": True, "origin": origin}
+    sites = [*reversed(device.before), device]
+    if is_new and sites[0].since is not None:
+        sites.insert(0, Device(device.device_id))
+    return [same_of_all | {"zone": site.zone, "groups": list(site.groups), "moved_at": site.since} for site in sites]
 
 
-def same(left: Version | None, right: Version) -> bool:
-    """Whether both say the same of the device, whoever says it and whenever."""
-    return left is not None and all(left[name] == right[name] for name in ("zone", "groups", "label", "is_known"))
+def same(recorded: Declaration | None, declared: Declaration) -> bool:
+    """Whether what is recorded says of the device what is declared, whoever says it and whenever.
+
+    Where the declaration begins with a move, it says nothing of before.
+    """
+    if recorded is None:
+        return False
+    since = declared[0]["moved_at"]
+    kept = recorded if since is None else [row for row in recorded if row["moved_at"] is not None and row["moved_at"] >= since]
+    return [_content(row) for row in kept] == [_content(row) for row in declared]
+
+
+def _content(row: Version) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("zone", "groups", "label", "is_known", "moved_at"))
 
 
 def newest(history: Iterable[Version]) -> dict[str, Version]:
     """The version of each device that holds in the end."""
-    return {version["device_id"]: version for version in sorted(history, key=lambda version: version["registered_at"])}
+    return {device_id: declared[-1] for device_id, declared in newest_declarations(history).items()}
+
+
+def newest_declarations(history: Iterable[Version]) -> dict[str, Declaration]:
+    return {device_id: by_instant[max(by_instant)] for device_id, by_instant in declarations(history).items()}
+
+
+def declarations(history: Iterable[Version]) -> dict[str, dict[datetime, Declaration]]:
+    """All declarations by device and instant."""
+    by_device: defaultdict[str, defaultdict[datetime, Declaration]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(history, key=lambda row: row["moved_at"] or ALWAYS):
+        by_device[row["device_id"]][row["registered_at"]].append(row)
+    return {device_id: dict(by_instant) for device_id, by_instant in by_device.items()}
+
+
+def in_force(lake: Location, generation: Generation) -> pa.Table:
+    """Rows of DEVICES as the generation counts devices: the registry with the corrections of the generation."""
+    registered = _table(path_of(lake, TABLE))
+    corrections = _table(generation.table(lake, CORRECTIONS))
+    return corrected(registered, corrections) if len(corrections) else registered
+
+
+def corrected(registered: pa.Table, corrections: pa.Table) -> pa.Table:
+    """The registry with corrections in the place of the declarations of the same device and instant."""
+    return pa.concat_tables([among(registered, ["device_id", "registered_at"], corrections, "left anti"), corrections])
+
+
+def correct(lake: Location, generation: Generation, rows: Collection[Version]) -> None:
+    """Append corrections of a generation; nothing for none."""
+    if rows:
+        append_rows(generation.table(lake, CORRECTIONS), pa.Table.from_pylist([*rows], schema=DEVICES))
+
+
+def mended(counting: pa.Table, names: Collection[str], since: datetime = ALWAYS) -> Iterator[Version]:
+    """Corrections by which devices that are known now were never unknown, from `since` on. `counting`: as of `in_force`."""
+    of_names = counting.filter(pc.is_in(counting["device_id"], pa.array(names, pa.string())))
+    for by_instant in declarations(python_rows(of_names)).values():
+        instants = sorted(by_instant)
+        now = by_instant[instants[-1]]
+        is_unknown = {instant: not declared[-1]["is_known"] for instant, declared in by_instant.items()}
+        gaps = [instant for instant in instants if is_unknown[instant]] if now[-1]["is_known"] else []
+        if instants[0] > ALWAYS and now[-1]["is_known"]:
+            gaps.insert(0, ALWAYS)
+        for gap in gaps:
+            end = next(instant for instant in instants if instant > gap and not is_unknown[instant])
+            if (start := max(gap, since)) < end:
+                yield from (row | {"registered_at": start} for row in now)
+
+
+def as_declared(conf: Conf, counting: pa.Table, start: datetime = ALWAYS) -> list[Version]:
+    """The corrections of a generation that counts devices, for events ingested from `start` on, as conf declares them.
+
+    `counting`: as of `in_force` in the generation before. A device that a file declared last, or that left conf, keeps its dates by
+    ingestion; of its groups those that conf still has, and those that name it by a pattern now.
+    """
+    membership = Membership({name: group.devices for name, group in conf.groups.items()})
+    registered, before = declarations(versions(conf.lake)), declarations(python_rows(counting))
+    corrections: list[Version] = []
+    for device_id in dict.fromkeys([*before, *conf.devices]):
+        history, recorded = before.get(device_id, {}), registered.get(device_id, {})
+        device = conf.devices.get(device_id)
+        wanted = {instant: declared for instant, declared in history.items() if instant < start}
+        if device is not None and _is_declared_by_conf(device, recorded):
+            if not (wanted and same(wanted[max(wanted)], declaration(device, CONF))):
+                wanted[start] = _moved(history.get(start, []), device, is_new=not history)
+            wanted |= {instant: _moved(declared, device) for instant, declared in history.items() if instant >= start}
+        else:
+            wanted |= {
+                instant: [_regrouped(row, conf.groups, membership) for row in declared]
+                for instant, declared in history.items()
+                if instant >= start
+            }
+        corrections += (
+            row | {"registered_at": instant}
+            for instant, declared in wanted.items()
+            if [*map(_content, recorded.get(instant, []))] != [*map(_content, declared)]
+            for row in declared
+        )
+    return corrections
+
+
+def _is_declared_by_conf(device: Device, recorded: Mapping[datetime, Declaration]) -> bool:
+    """Whether conf said the last word about a device; it did where it has changed since it was synced."""
+    of_conf = [instant for instant, declared in recorded.items() if declared[-1]["origin"] == CONF]
+    is_last = not recorded or max(recorded) in of_conf
+    return is_last or not same(recorded[max(of_conf)] if of_conf else None, declaration(device, CONF))
+
+
+def _moved(recorded: Declaration, device: Device, *, is_new: bool = False) -> Declaration:
+    """The declaration of conf; before its first move, as it was recorded."""
+    declared = declaration(device, CONF, is_new=is_new)
+    since = declared[0]["moved_at"]
+    earlier = [] if since is None else [row for row in recorded if row["moved_at"] is None or row["moved_at"] < since]
+    return [*earlier, *declared]
+
+
+def _regrouped(row: Version, groups: Mapping[str, Group], membership: Membership) -> Version:
+    named = [name for name in row["groups"] or () if name in groups]
+    return row | {"groups": [*membership.groups_of(row["device_id"], named)]}
+
+
+def _table(path: Location) -> pa.Table:
+    """Rows of DEVICES; none where there is no table. An older lake has no `moved_at`."""
+    if not is_table(path):
+        return DEVICES.empty_table()
+    rows = table_of(path).combine_chunks()
+    if "moved_at" not in rows.column_names:
+        rows = rows.append_column("moved_at", pa.nulls(len(rows), DEVICES.field("moved_at").type))
+    return rows.select(DEVICES.names).cast(DEVICES)

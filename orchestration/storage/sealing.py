@@ -41,7 +41,7 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, references.TABLE)}
+    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, registry.CORRECTIONS, references.TABLE)}
 
 
 def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:

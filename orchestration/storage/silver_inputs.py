@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import is_table, path_of, table_of, version_of
@@ -11,12 +13,14 @@ from orchestration.storage.lake_layout import MAPPED
 from orchestration.storage.mapped_tables import mapped_reference_data, write_mapped
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
 from orchestration.storage.references import TABLE as REFERENCES
+from orchestration.storage.registry import CORRECTIONS, in_force
 from orchestration.storage.registry import TABLE as DEVICES
+from orchestration.storage.tables import LakeStore
 from silver.enrich import ReferenceData
 from silver.policy import SilverConfig
 
-_published: dict[Path, tuple[int, object]] = {}
-"""The version that this process has copied to a file, and the state of the file then."""
+_published: dict[Path, tuple[list[int], object]] = {}
+"""The versions that this process has copied to a file, and the state of the file then."""
 
 
 def silver_config(conf: Conf) -> SilverConfig:
@@ -27,31 +31,35 @@ def silver_config(conf: Conf) -> SilverConfig:
     return SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, reread)
 
 
-def reference_data(lake: Location) -> ReferenceData:
-    """Read all versions of devices, and of references where the lake has any."""
-    references = table_of(path).combine_chunks() if is_table(path := path_of(lake, REFERENCES)) else None
-    return ReferenceData(table_of(path_of(lake, DEVICES)).combine_chunks(), references)
+def reference_data(lake: LakeStore) -> ReferenceData:
+    """Read all versions of devices as the generation counts them, and of references where the lake has any."""
+    references = table_of(path).combine_chunks() if is_table(path := path_of(lake.conf.lake, REFERENCES)) else None
+    return ReferenceData(in_force(lake.conf.lake, lake.generation).combine_chunks(), references)
 
 
-def publish(lake: Location) -> Callable[[], ReferenceData]:
+def publish(lake: LakeStore) -> Callable[[], ReferenceData]:
     """Bring the copies that workers read up to date, and say how they are read: the lake's folder is the one that all machines see.
 
     Called before workers get a batch: a version that is appended later counts for none of its events (registry.NOTICE). A copy that this
     process did not write, or that somebody has touched since, is made anew.
     """
-    folder = (lake / MAPPED).local
-    for name in (DEVICES, REFERENCES):
-        path, file = path_of(lake, name), _file(folder, name)
-        if not is_table(path):
-            file.unlink(missing_ok=True)
-        elif _published.get(file) != (version := version_of(path), _state(file)):
-            write_mapped(file, table_of(path))
-            _published[file] = version, _state(file)
-    return partial(mapped_reference_data, _file(folder, DEVICES), _file(folder, REFERENCES))
+    folder, registry, references = (lake.conf.lake / MAPPED).local, path_of(lake.conf.lake, DEVICES), path_of(lake.conf.lake, REFERENCES)
+    holder = lake.generation.places.get(CORRECTIONS.replace(".", "/"), 1)
+    devices_file = folder / (f"{DEVICES}.arrow" if holder == 1 else f"{DEVICES}@{holder}.arrow")
+    _keep(devices_file, [registry, lake.table_path(CORRECTIONS)], lambda: in_force(lake.conf.lake, lake.generation))
+    _keep(references_file := folder / f"{REFERENCES}.arrow", [references], lambda: table_of(references))
+    return partial(mapped_reference_data, devices_file, references_file)
 
 
-def _file(folder: Path, name: str) -> Path:
-    return folder / f"{name}.arrow"
+def _keep(file: Path, tables: list[Location], read: Callable[[], pa.Table]) -> None:
+    """Bring a copy of what is read of tables up to date; there is none where the first of them is not there."""
+    if not is_table(tables[0]):
+        file.unlink(missing_ok=True)
+        return
+    versions = [version_of(path) if is_table(path) else -1 for path in tables]
+    if _published.get(file) != (versions, _state(file)):
+        write_mapped(file, read())
+        _published[file] = versions, _state(file)
 
 
 def _state(file: Path) -> object:

@@ -5,12 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from expectations.rule import Rule
+from orchestration.audit.verify import silver_evaluator
 from silver.enrich import Enrichment
 from silver.measurements import MEASURED
 from silver.policy import Policy, Unknown
@@ -87,6 +89,54 @@ def test_of_each_device_the_newest_version_before_the_event_counts(
     minutes_before = [[minute for device, minute in versions if device == name and minute <= now] for name, now in asked]
     newest = [max(minutes, default=None) for minutes in minutes_before]
     assert zones == [None if minute is None else f"{name}-{minute}" for (name, _), minute in zip(asked, newest, strict=True)]
+
+
+MOVES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))), max_size=10, unique=True)
+ASKED = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))), max_size=10)
+
+
+@given(versions=MOVES, asked=ASKED)
+def test_of_the_newest_declaration_that_has_one_the_site_counts_at_which_the_device_measured(
+    versions: list[tuple[str, int, int | None]], asked: list[tuple[str, int, int | None]]
+) -> None:
+    """As Enrichment finds it, and as `verify` does; what has no time counts as of after all moves."""
+
+    def instant(minute: int | None) -> datetime | None:
+        return None if minute is None else at(f"12:0{minute}:00")
+
+    def site(name: str, ingested: int, measured: int | None) -> str | None:
+        counting = [row for row in versions if row[0] == name and row[1] <= ingested]
+        counting = [row for row in counting if row[2] is None or measured is None or row[2] <= measured]
+        newest = max(counting, key=lambda row: (row[1], -1 if row[2] is None else row[2]), default=None)
+        return newest and str(newest)
+
+    rows = [
+        {"device_id": name, "zone": str((name, minute, moved)), "groups": [], "is_known": True}
+        | {"registered_at": instant(minute), "moved_at": instant(moved)}
+        for name, minute, moved in versions
+    ]
+    registry = pa.Table.from_pylist(rows, DEVICES)
+    events_asked = [
+        {"device_id": name, "ingested_at": instant(ingested), "event_time": instant(measured)} for name, ingested, measured in asked
+    ]
+    measured = pa.Table.from_pylist(events_asked, MEASURED)
+    expected = [site(*event_asked) for event_asked in asked]
+    assert Enrichment({}, POLICY).enriched(measured, registry)["zone"].to_pylist() == expected
+    with duckdb.connect() as store:
+        store.execute("set TimeZone = 'UTC'")
+        store.register("recorded", registry)
+        times = "* replace (registered_at::timestamp as registered_at, moved_at::timestamp as moved_at)"
+        store.execute(f"create view devices as select {times} from recorded")
+        store.register("arrived", pa.Table.from_pylist([row | {"n": n} for n, row in enumerate(events_asked)], ASKED_COLUMNS))
+        store.execute(f"create table versions as from ({silver_evaluator.VERSIONS})")
+        found = store.sql(silver_evaluator.ENRICHED.format(is_assigned="is_device_known", unassigned="unassigned", measured=OF_ASKED) + " order by n")
+        assert [row[0] for row in found.project("zone").fetchall()] == expected
+
+
+ASKED_COLUMNS = pa.schema([MEASURED.field(name) for name in ("device_id", "ingested_at", "event_time")] + [("n", pa.int64())])
+OF_ASKED = """
+  select device_id, ingested_at::timestamp as ingested_at, event_time::timestamp as event_time, n, null::varchar as zone_text from arrived
+"""
 
 
 def attributes(payload: str, *versions: Any, **more: Any) -> Any:

@@ -37,6 +37,9 @@ from orchestration.conf.model import Conf
 
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
 
+COUNTING = "((from devices anti join corrections using (device_id, registered_at)) union all from corrections)"
+"""What the generation puts in the place of a declaration stands instead of it."""
+
 Progress = Callable[[str, int, int], None]
 """Takes the name of a step, how far it is, and of how much."""
 
@@ -91,8 +94,9 @@ def _evaluate(  # noqa: PLR0917
     bronze = snapshot.tables["bronze.events"], snapshot.versions["bronze.events"]
     counted = batches(*bronze, ["count(*) as events", "min(bronze_batch) as first_batch"], where).read_all().to_pylist()[0]
     record(store, snapshot, "silver.devices", "devices", DEVICES)
+    record(store, snapshot, "silver.device_corrections", "corrections", DEVICES)
     record(store, snapshot, "silver.references", "referred", REFERENCES)
-    registry = Registered(*(store.sql(f"from {name}").to_arrow_table() for name in ("devices", "referred")))
+    registry = Registered(*(store.sql(f"from {rows}").to_arrow_table() for rows in (COUNTING, "referred")))
     events = chunks(batches(*bronze, EVENTS, where), CHUNK_ROWS)
     evaluate_into(folder, events, counted["events"], registry, conf, lambda done: progress("bronze.events", done, counted["events"]))
     evaluated_view(store, "accepted", READINGS, folder / "accepted")

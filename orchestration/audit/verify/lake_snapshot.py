@@ -82,7 +82,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
 
 
 def _names(conf: Conf, generation: Generation) -> list[str]:
-    silver = [f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates")]
+    silver = [f"silver.{name}" for name in ("devices", "device_corrections", "references", "readings", "quarantine", "late", "duplicates")]
     gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
     return ["bronze.events", "ops.ledger", *silver, *gold, *conf.tables_of_incrementals]
 

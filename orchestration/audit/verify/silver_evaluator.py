@@ -105,10 +105,20 @@ class SilverEvaluator:
 
 
 VERSIONS = """
-  select device_id, zone, groups, is_known, registered_at,
-    lead(registered_at) over (partition by device_id order by registered_at) as replaced_at
-  from devices
+  with moves as (
+    select device_id, coalesce(moved_at, timestamp '-infinity') as since from devices
+    union select device_id, timestamp '-infinity' from devices
+  ),
+  spans as (select *, lead(since, 1, timestamp 'infinity') over (partition by device_id order by since) as until from moves),
+  said as (
+    select s.*, d.zone, d.groups, d.is_known, d.registered_at
+    from spans s join devices d on d.device_id = s.device_id and coalesce(d.moved_at, timestamp '-infinity') <= s.since
+    qualify row_number() over (partition by s.device_id, s.since, d.registered_at order by d.moved_at desc nulls last) = 1
+  )
+  select *, lead(registered_at) over (partition by device_id, since order by registered_at) as replaced_at from said
 """
+"""What is said of a device: of what was measured from `since` until `until`, where it was ingested from `registered_at` until
+`replaced_at`. What has no time counts as of after all moves."""
 MEASURED = """
   select m.*, c.unit, c.aggregation, c.step_seconds, c.minimum, c.maximum, c.metric is not null as is_metric_known,
     unit_text is null or c.unit is null or unit_text = c.unit as is_own_unit,
@@ -125,6 +135,8 @@ ENRICHED = """
   from ({measured}) m
   left join versions d
     on d.device_id = m.device_id and d.registered_at <= m.ingested_at and (d.replaced_at is null or m.ingested_at < d.replaced_at)
+    and (d.since <= m.event_time or m.event_time is null)
+    and (m.event_time < d.until or d.until = timestamp 'infinity')
 """
 
 

@@ -20,7 +20,7 @@ IDENTITY = ("bronze_batch", "bronze_row", "part")
 KEY = ("device_id", "metric", "event_time")
 PART_OF_EVENT = "bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
 LINEAGE = f"source VARCHAR, ingested_at TIMESTAMP, {PART_OF_EVENT}, parts INTEGER"
-DEVICES = "device_id VARCHAR, zone VARCHAR, groups VARCHAR[], is_known BOOLEAN, registered_at TIMESTAMP"
+DEVICES = "device_id VARCHAR, zone VARCHAR, groups VARCHAR[], is_known BOOLEAN, registered_at TIMESTAMP, moved_at TIMESTAMP"
 REFERENCES = "key_of VARCHAR, key VARCHAR, attributes MAP(VARCHAR, VARCHAR), registered_at TIMESTAMP"
 READINGS = f"""
   device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER,
@@ -59,7 +59,8 @@ def record(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, table: str,
     """A recorded table of the snapshot as `name`; without rows where the lake has no such table."""
     store.execute(f"create or replace table {name} ({columns})")
     if table in snapshot.versions:
-        names = column_names(columns)
+        stored = {field.name for field in open_table(snapshot.tables[table], snapshot.versions[table]).schema().fields}
+        names = [column for column in column_names(columns) if column in stored]  # an older lake may have fewer
         store.register("arriving", batches(snapshot.tables[table], snapshot.versions[table], names, where))
         store.execute(f"insert into {name} by name select * from arriving")
         store.unregister("arriving")

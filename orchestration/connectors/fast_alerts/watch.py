@@ -33,7 +33,7 @@ from orchestration.errors import ConfError, describe
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
+from orchestration.storage.registry import ALWAYS, CONF, declaration, newest_declarations, versions
 from orchestration.storage.silver_inputs import silver_config
 from orchestration.storage.state_file import StateFile
 from silver.schema import DEVICES
@@ -182,11 +182,12 @@ class Watch:
                 time.sleep(RETRY_SECONDS)
 
     def _devices(self) -> pa.Table:
-        """The version of each that counts now."""
+        """The declaration of each that counts now."""
         now = datetime.now(UTC)
-        of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in self._conf.devices.values()]
+        declared = [declaration(device, CONF, is_new=True) for device in self._conf.devices.values()]
+        of_conf = [row | {"registered_at": ALWAYS} for rows in declared for row in rows]
         loaded = [version for version in versions(self._conf.lake) if version["registered_at"] <= now]
-        return pa.Table.from_pylist([*newest([*of_conf, *loaded]).values()], DEVICES)
+        return pa.Table.from_pylist([row for rows in newest_declarations([*of_conf, *loaded]).values() for row in rows], DEVICES)
 
 
 def _message(row: Mapping[str, Any], known_at: datetime) -> Message:

@@ -35,7 +35,7 @@ Counts = Counter[tuple[str, int, str]]
 def judged_events(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:
     """Every measurement of these events, with the rules of today that it breaks; in pieces. Without Spark."""
     if len(events):
-        yield from judged(events, reference_data(lake.conf.lake), silver_config(lake.conf))
+        yield from judged(events, reference_data(lake), silver_config(lake.conf))
 
 
 def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events: pa.Table) -> Iterator[pa.Table]:
