@@ -49,7 +49,7 @@ class Device(Setting):
         moves = [self.since, *(site.since for site in self.before)]
         if self.before and None in moves[:-1]:
             at = moves.index(None)
-            yield Problem(("before", at - 1, "since") if at else ("since",), "is missing: say since when, as a former site stands behind it")
+            yield Problem(("before", at - 1, "since") if at else ("since",), "is missing; say since when, as `before` goes on")
         elif any(later <= earlier for later, earlier in pairwise(moves) if later and earlier):
             yield Problem(("before",), "is not in order; write the newest move first")
 

@@ -37,9 +37,10 @@ ALWAYS = EPOCH
 # than any of them gives the same answer to whoever asks, and whenever.
 NOTICE = timedelta(seconds=10)
 
-NEWEST = (
-    "select * from silver.devices qualify row_number() over (partition by device_id order by registered_at desc, moved_at desc nulls last) = 1"
-)
+NEWEST = """
+  select * from silver.devices
+  qualify row_number() over (partition by device_id order by registered_at desc, moved_at desc nulls last) = 1
+"""
 """SQL of DuckDB for the same rows that `current` returns."""
 
 Version = dict[str, Any]
@@ -103,7 +104,7 @@ def current(lake: Location) -> list[Version]:
 
 def versions(lake: Location, device_id: str | None = None) -> list[Version]:
     rows = rows_of(path_of(lake, TABLE), filters=None if device_id is None else [("device_id", "=", device_id)])
-    return [{"moved_at": None} | row for row in rows]  # an older lake has no such column
+    return [{"moved_at": None} | row for row in rows]  # a lake that no run has seen since there are moves has no such column
 
 
 def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[Declaration]], at: datetime) -> int:
@@ -111,6 +112,7 @@ def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[D
     # Two that append at once would each miss what the other appends, and register a device twice for the same instant.
     with holding(path_of(lake, TABLE).local.with_name(".devices.lock")):
         create(path_of(lake, TABLE), DEVICES)
+        widen(path_of(lake, TABLE), DEVICES)
         history = versions(lake)
         before = newest(history)
         rows = [
@@ -119,7 +121,6 @@ def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[D
             for row in declared
         ]
         if rows:
-            widen(path_of(lake, TABLE), DEVICES)
             append_rows(path_of(lake, TABLE), pa.Table.from_pylist(rows, schema=DEVICES))
         return len({row["device_id"] for row in rows})
 
@@ -176,6 +177,11 @@ def in_force(lake: Location, generation: Generation) -> pa.Table:
     registered = _table(path_of(lake, TABLE))
     corrections = _table(generation.table(lake, CORRECTIONS))
     return corrected(registered, corrections) if len(corrections) else registered
+
+
+def counting_with(lake: Location, corrections: Collection[Version]) -> pa.Table:
+    """Rows of DEVICES as a generation with these corrections would count devices."""
+    return corrected(_table(path_of(lake, TABLE)), pa.Table.from_pylist([*corrections], schema=DEVICES))
 
 
 def corrected(registered: pa.Table, corrections: pa.Table) -> pa.Table:
@@ -258,7 +264,7 @@ def _regrouped(row: Version, groups: Mapping[str, Group], membership: Membership
 
 
 def _table(path: Location) -> pa.Table:
-    """Rows of DEVICES; none where there is no table. An older lake has no `moved_at`."""
+    """Rows of DEVICES; none where there is no table. Before the next run an older lake has no `moved_at`."""
     if not is_table(path):
         return DEVICES.empty_table()
     rows = table_of(path).combine_chunks()

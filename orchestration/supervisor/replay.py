@@ -10,7 +10,7 @@ import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from itertools import chain
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from orchestration.jobs.gold import amendments
 from orchestration.jobs.gold.flows import follow_all
 from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
-from orchestration.storage import generations
+from orchestration.storage import generations, registry
 from orchestration.storage.bindings import Start, begin
 from orchestration.storage.commit import create, fence
 from orchestration.storage.delta import in_log, open_table
@@ -41,9 +41,11 @@ from orchestration.storage.generations import Generation
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import FLOWS, GoldPosition, retried
 from orchestration.storage.retention import first_version
+from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
-from orchestration.storage.tables import ensure
+from orchestration.storage.tables import LakeStore, ensure
 from orchestration.supervisor.quality_gate import QualityGate
+from orchestration.supervisor.replay_preview import Inputs, ReplayPreview, preview
 from orchestration.supervisor.rollback import await_switch
 
 STEPS = ("silver.replay", "gold.replay")
@@ -66,7 +68,7 @@ class Plan:
     def places(self) -> Iterable[str]:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
-            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
+            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, registry.CORRECTIONS, LEDGER))
             yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME, FLOWS))
             yield from (f"gold/{kind}" for kind in (*FLOW_KINDS, "alerts"))
         yield from (f"checkpoints/gold.{stream}" for stream in self.streams)
@@ -81,6 +83,30 @@ def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
     return Plan(False, {stream: every[stream]}, since)
 
 
+def corrections(lake: LakeStore, plan: Plan) -> list[registry.Version]:
+    """List the declarations by which what the replay builds counts devices; see registry.as_declared."""
+    start = registry.ALWAYS if plan.since is None else datetime.combine(plan.since, time(), UTC)
+    return registry.as_declared(lake.conf, registry.in_force(lake.conf.lake, lake.generation), start)
+
+
+def foresee(lake: LakeStore, plan: Plan) -> ReplayPreview:
+    """Work out what the replay would change, without Spark."""
+    snapshot = _starting_snapshot(lake)
+    recorded = LakeStore(lake.conf, generations.numbered(lake.conf.lake, snapshot.generation))
+    first = (0 if plan.since is None else _first_batch(recorded, plan.since)) if plan.is_silver else None
+    counting = registry.in_force(lake.conf.lake, recorded.generation)
+    if plan.is_silver:
+        counting = registry.counting_with(lake.conf.lake, corrections(recorded, plan))
+    return preview(Inputs(recorded, snapshot, first, [*chain(*plan.streams.values())], counting))
+
+
+def _starting_snapshot(lake: LakeStore) -> Snapshot:
+    snapshot = find_snapshot(lake.conf.lake)
+    if snapshot is None:
+        raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
+    return snapshot
+
+
 def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
     """List the queries and jobs that go on with the tables that the replay builds."""
     names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
@@ -93,14 +119,13 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
         raise TidemarkError(
             f"generation {waiting.generation} is built but not active yet; run `tidemark run --once` first, which activates it."
         )
-    snapshot = find_snapshot(lake.conf.lake)
-    if snapshot is None:
-        raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
+    snapshot = _starting_snapshot(lake)
     recorded = PinnedGeneration(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
     up_to = snapshot.bronze_batch
     following = Lake(lake.conf, lake.spark, _next(lake, plan))
     _make_room(following, plan)
     if plan.is_silver:
+        registry.correct(lake.conf.lake, following.generation, corrections(recorded.lake, plan))
         up_to = _silver(following, recorded, plan, progress)
         crash.point(crash.Point.SILVER_REBUILT)
         barrier = WriteBarrier(threading.Event())
@@ -216,7 +241,7 @@ def _gold(following: Lake, recorded: PinnedGeneration, stream: str, groups: Sequ
     amendments.begin_at(following, stream, GoldPosition(-1, until_ms, up_to, up_to, retries))
 
 
-def _first_batch(lake: Lake, since: date) -> int:
+def _first_batch(lake: LakeStore, since: date) -> int:
     """The first bronze batch that was ingested on a day or later; past all of them where there is none."""
     log = in_log(open_table(lake.table_path("bronze.events")), "partition.ingested_on", "min.bronze_batch", "max.bronze_batch")
     later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))

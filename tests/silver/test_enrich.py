@@ -129,7 +129,9 @@ def test_of_the_newest_declaration_that_has_one_the_site_counts_at_which_the_dev
         store.execute(f"create view devices as select {times} from recorded")
         store.register("arrived", pa.Table.from_pylist([row | {"n": n} for n, row in enumerate(events_asked)], ASKED_COLUMNS))
         store.execute(f"create table versions as from ({silver_evaluator.VERSIONS})")
-        found = store.sql(silver_evaluator.ENRICHED.format(is_assigned="is_device_known", unassigned="unassigned", measured=OF_ASKED) + " order by n")
+        found = store.sql(
+            silver_evaluator.ENRICHED.format(is_assigned="is_device_known", unassigned="unassigned", measured=OF_ASKED) + " order by n"
+        )
         assert [row[0] for row in found.project("zone").fetchall()] == expected
 
 

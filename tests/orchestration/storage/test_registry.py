@@ -181,8 +181,12 @@ def test_before_a_dated_move_a_replay_leaves_what_was_recorded(divided: Location
     assert (of_move, before) == ([["building"]] * 4, [["all"], ["kitchen"], None, ["kitchen"]])
 
 
-def test_a_device_that_left_conf_and_one_of_a_file_keep_their_dates_and_get_the_groups_that_name_them(tmp_path: Path, lake: Location) -> None:
-    groups = {name: replace(KITCHEN["kitchen"], name=name, devices=(pattern,)) for name, pattern in {"ovens": "oven-*", "pumps": "pump-*"}.items()}
+def test_a_device_that_left_conf_and_one_of_a_file_keep_their_dates_and_get_the_groups_that_name_them(
+    tmp_path: Path, lake: Location
+) -> None:
+    groups = {
+        name: replace(KITCHEN["kitchen"], name=name, devices=(pattern,)) for name, pattern in {"ovens": "oven-*", "pumps": "pump-*"}.items()
+    }
     registry.sync(lake, by_id(replace(OVEN, groups=("all",))), NOON)
     registry.load(lake, csv(tmp_path, "device_id,groups\npump-01,all\n"), NOON)
     registry.sync(lake, {}, NOON)

@@ -1,0 +1,197 @@
+"""What a replay would change, before it is built: rows of each table and group before and after, and windows that would vanish.
+
+Without Spark: from the measurements of silver_after.py, the windows that they are in and that are closed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import duckdb
+
+from gold.schema import KINDS
+from gold.windows.spec import Group, Late
+from gold.windows.vectors import features_of
+from orchestration.conf.model import Conf
+from orchestration.serving.sql.duckdb_engine import create_views
+from orchestration.storage.delta import is_table, literal, path_of, table_of
+from orchestration.storage.ops_tables import TICKS
+from orchestration.storage.seals import damages
+from orchestration.storage.views import View, views
+from orchestration.supervisor.silver_after import Inputs, TableChange, silver_after
+from orchestration.utc import to_iso
+
+COLUMNS = ("device_group", "table", "rows_before", "rows_after", "windows_that_vanish")
+PLACED = """
+  create table placed as
+  select device_group, stream, device_id, metric, step, keeps_aside, kind, bronze_batch, bronze_row, part,
+    (floor(floor(epoch(event_time)) / slide) + unnest(range(1, step // slide + 1))) * slide as ended
+  from (select * exclude (groups), unnest(list_distinct(groups)) as device_group from good) join settings using (device_group, metric)
+"""
+CLOSED = """
+  create table closed as
+  select stream, greatest(floor(max(epoch_ms(event_time)) - max(lateness) * 1000), 0) / 1000 as until from (
+    select stream, event_time, lateness from (
+      select event_time, metric, unnest(list_distinct(groups)) as device_group from good where kind is distinct from 'late'
+    ) join settings using (device_group, metric)
+    union all select stream, event_time, lateness from ticks join (select stream, max(lateness) as lateness from settings group by stream)
+      using (stream)
+  ) group by stream
+"""
+LATE_AGAIN = """
+  create table late_again as
+  select p.device_group, p.bronze_batch, p.bronze_row, p.part, p.ended
+  from placed p join closed using (stream) semi join late_before b on b.device_group = p.device_group and b.bronze_batch = p.bronze_batch
+    and b.bronze_row = p.bronze_row and b.part = p.part and b.ended = p.ended
+  where p.ended <= until and p.kind is distinct from 'late'
+"""
+WINDOWS = """
+  create table windows as
+  select distinct device_group, device_id, metric, to_timestamp(ended - step) as window_start, to_timestamp(ended) as window_end
+  from placed join closed using (stream)
+    anti join (select l.* from late_again l semi join settings s on s.device_group = l.device_group and s.keeps_aside) aside
+      using (device_group, bronze_batch, bronze_row, part, ended)
+  where ended <= until and not (keeps_aside and kind is not distinct from 'late')
+"""
+VECTORS = """
+  select device_group, count(*) as n from (
+    select distinct w.device_group, case when f.device_id is null then w.device_id end as entity, w.window_end
+    from windows w join features f
+      on f.device_group = w.device_group and f.metric = w.metric and coalesce(f.device_id, w.device_id) = w.device_id
+  ) group by device_group
+"""
+VANISHING = """
+  select device_group, metric, count(*) as windows, min(window_start) as first_at, max(window_end) as last_at
+  from before anti join windows using (device_group, device_id, metric, window_start, window_end)
+  where device_group in {replayed} or not device_group in {declared}
+  group by all order by all
+"""
+
+
+class Vanishing(NamedTuple):
+    """Windows of one metric in one group that readers would see no more. `first_at`, `last_at`: start of the first, end of the last."""
+
+    device_group: str
+    metric: str
+    windows: int
+    first_at: datetime
+    last_at: datetime
+
+    def __str__(self) -> str:
+        return f"{self.device_group}, {self.metric}: {self.windows:,} windows from {to_iso(self.first_at)} to {to_iso(self.last_at)}"
+
+
+@dataclass(frozen=True)
+class ReplayPreview:
+    """What the replay would change, up to the bronze batch of a snapshot; what comes later is added as it always is."""
+
+    bronze_batch: int
+    tables: Sequence[TableChange]
+    vanishing: Sequence[Vanishing]
+    computed_anew: Sequence[str]
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the table of numbers does not say."""
+        if self.computed_anew:
+            yield f"Computed anew too: {', '.join(self.computed_anew)}."
+        if self.vanishing:
+            yield "Windows that vanish, as the conf asks for no such window of these readings any more:"
+            yield from (f"  {row}" for row in self.vanishing)
+
+
+def preview(inputs: Inputs) -> ReplayPreview:
+    """Compute both sides in a database of its own on the disk."""
+    with TemporaryDirectory(prefix="tidemark-") as folder, closing(duckdb.connect(str(Path(folder) / "preview.duckdb"))) as store:
+        store.execute("set TimeZone = 'UTC'; set enable_progress_bar = false; set memory_limit = '1GB'")
+        silver = [*silver_after(store, inputs)]
+        gold, vanishing = _gold(store, inputs)
+    conf = inputs.lake.conf
+    anew = conf.tables_of_incrementals if inputs.first is not None else []
+    return ReplayPreview(inputs.snapshot.bronze_batch, [*silver, *gold], vanishing, anew)
+
+
+def _gold(store: duckdb.DuckDBPyConnection, inputs: Inputs) -> tuple[list[TableChange], list[Vanishing]]:
+    conf, groups = inputs.lake.conf, {group.name: group for group in inputs.groups}
+    shown = _shown(inputs)
+    create_views(store, [shown[name] for name in ("gold.aggregates", "gold.vectors", "gold.late") if name in shown])
+    _settings(store, conf, inputs)
+    identity = "device_group, bronze_batch, bronze_row, part, epoch(window_end) as ended"
+    nothing = "select '' as device_group, 0 as bronze_batch, 0 as bronze_row, 0 as part, 0.0 as ended where false"
+    store.execute(f"create table late_before as {f'select {identity} from gold.late' if 'gold.late' in shown else nothing}")
+    for statement in (PLACED, CLOSED, LATE_AGAIN, WINDOWS):
+        store.execute(statement)
+    before = {kind: _by_group(store, f"from gold.{kind}") if f"gold.{kind}" in shown else {} for kind in KINDS}
+    after = {
+        "aggregates": _by_group(store, "from windows"),
+        "vectors": dict(store.sql(VECTORS).fetchall()),
+        "late": _by_group(store, "from late_again"),
+    }
+    vanishing = []
+    if "gold.aggregates" in shown:
+        store.execute("create table before as select device_group, device_id, metric, window_start, window_end from gold.aggregates")
+        names = {"replayed": _listed(groups), "declared": _listed(conf.groups)}
+        vanishing = [Vanishing(*row) for row in store.sql(VANISHING.format(**names)).fetchall()]
+    gone = {name: sum(row.windows for row in vanishing if row.device_group == name) for name in {row.device_group for row in vanishing}}
+    is_damaged = _is_damaged(inputs)
+    changes = []
+    for name in dict.fromkeys([*groups, *(group for group in before["aggregates"] if group not in conf.groups)]):
+        for kind in KINDS:
+            old, new = before[kind].get(name, 0), after[kind].get(name, 0)
+            if old or new or kind == "aggregates":
+                vanish = gone.get(name, 0) if kind == "aggregates" else None
+                changes.append(TableChange(name, f"gold.{kind}", None if is_damaged else old, new, vanish))
+    return changes, vanishing
+
+
+def _shown(inputs: Inputs) -> Mapping[str, View]:
+    """Views of gold as readers see them; none where the tables are damaged: a replay is the way out of that."""
+    return {} if _is_damaged(inputs) else views(inputs.lake.conf, inputs.snapshot)
+
+
+def _is_damaged(inputs: Inputs) -> bool:
+    names = {inputs.lake.generation.gold(group.stream, kind) for group in inputs.lake.conf.groups.values() for kind in KINDS}
+    return any(damages(inputs.lake.table_path(name)) for name in names if is_table(inputs.lake.table_path(name)))
+
+
+def _settings(store: duckdb.DuckDBPyConnection, conf: Conf, inputs: Inputs) -> None:
+    """Make `settings`, a row a group and metric, `features` of vectors, and `ticks`."""
+    lateness = {stream: max(group.lateness_seconds for group in groups) for stream, groups in conf.streams.items()}
+    rows = [
+        (group.name, group.stream, name, metric.step_seconds, metric.every_seconds, lateness[group.stream], group.late is Late.KEEP_ASIDE)
+        for group in inputs.groups
+        for name, metric in ((name, conf.metrics[name]) for name in group.metrics)
+    ]
+    store.execute(
+        "create table settings (device_group varchar, stream varchar, metric varchar,"
+        " step bigint, slide bigint, lateness bigint, keeps_aside bool)"
+    )
+    store.executemany("insert into settings values (?, ?, ?, ?, ?, ?, ?)", rows)
+    store.execute("create table features (device_group varchar, device_id varchar, metric varchar)")
+    features = [*chain.from_iterable(map(_features, inputs.groups))]
+    if features:
+        store.executemany("insert into features values (?, ?, ?)", features)
+    store.execute("create table ticks (stream varchar, event_time timestamptz)")
+    if is_table(path := path_of(conf.lake, TICKS.table)):
+        store.register("arriving", table_of(path, ["stream", "event_time"]))
+        store.execute("insert into ticks from arriving")
+        store.unregister("arriving")
+
+
+def _features(group: Group) -> Iterator[tuple[str, str | None, str]]:
+    """Pairs of a device, None for any, and a metric, at whose windows the group has vectors."""
+    if group.vector is not None:
+        for feature, metric in features_of(group, group.vector).items():
+            yield group.name, None if group.vector.entity == "device" else feature.removesuffix(f".{metric}"), metric
+
+
+def _by_group(store: duckdb.DuckDBPyConnection, rows: str) -> dict[str, int]:
+    return dict(store.sql(f"select device_group, count(*) {rows} group by device_group").fetchall())
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return literal([*names, ""])
