@@ -22,13 +22,14 @@ def command() -> None:
 
 @command.command()
 @click.argument("file", type=PATH)
-@click.option("--since", type=DAY, metavar="DAY", help="Devices that are new to the registry count from this day (UTC) on.")
+@click.option("--since", type=DAY, metavar="DAY", help="Devices also count from this day (UTC) on wherever they were not known.")
 @click.pass_obj
 def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     """Register the devices of FILE, a CSV with a header or JSON lines; those that changed count from 10 seconds on.
 
-    With --since, a device that is new to the registry counts for events ingested on that day and later. Its quarantined events of that
-    time then pass `device_is_known`; `tidemark quarantine retry --rule device_is_known` re-admits them.
+    With --since, a device counts for events ingested on that day and later, as far as it was not in the registry then. Its quarantined
+    events of that time then pass `device_is_known`; `tidemark quarantine retry --rule device_is_known` re-admits them.
+    What the registry recorded of a device stays as it is.
 
     \b
     Columns: device_id, and perhaps zone, groups (separated by semicolons) and label.
@@ -37,15 +38,20 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
       tidemark devices load plant.csv
     """
     from orchestration.conf.load import load as load_conf
+    from orchestration.storage.generations import active_generation
     from orchestration.storage.registry import load as load_devices
+    from orchestration.storage.registry import load_since
     from orchestration.utc import aware
     from silver.policy import Unknown
 
     conf = load_conf(obj["conf"])
     if since is not None and conf.policy.unknown_device is not Unknown.QUARANTINE:
         raise click.UsageError("--since is for events in quarantine, but the policy lets unknown devices pass as unassigned; leave it out")
-    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups, since and aware(since))
+    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups)
     click.echo(f"{count} devices of {file} are new or changed" if count else f"the registry knows all of {file} already", err=True)
+    if since is not None:
+        mended = load_since(conf.lake, active_generation(conf.lake), file, aware(since))
+        click.echo(f"{mended} of them count from {since:%Y-%m-%d} on where they were not known", err=True)
 
 
 @command.command(name="list")

@@ -8,6 +8,7 @@ from orchestration.rendering import format_option, short, show
 
 if TYPE_CHECKING:
     from orchestration.engine.lake import Lake
+    from orchestration.jobs.account.retry import Chosen
 
 rule_option = click.option("--rule", metavar="NAME", help="Only events that break this rule.")
 source_option = click.option("--source", metavar="NAME", help="Only events of this source.")
@@ -70,9 +71,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
     measurement has their device, metric and event time. If a run was killed within a gold batch, the next run folds them in.
-    It writes the lake, so stop `tidemark run` first (not needed for --dry-run).
-    The registry counts as it was when the event was ingested: for a device that was unknown then, see the option --since of
-    `tidemark devices load`.
+    Beside a running pipeline, the pipeline does it between two gold cycles, and the command waits for that.
+    A device that is in the registry now counts for its earlier events too; where it was in the registry, that stays as it was.
 
     \b
     events       events of the source to which the rules were applied again
@@ -87,12 +87,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
       tidemark quarantine retry --rule value_is_in_range --dry-run
     """
     from orchestration.audit.quarantine import is_there
-    from orchestration.engine.progress import Progress
     from orchestration.flows import quarantine_retry
     from orchestration.jobs.account.retry import COLUMNS, Chosen
-    from orchestration.jobs.gold.amendments import NAME
-    from orchestration.storage.lease import sole_writer
-    from orchestration.supervisor.run import retry_quarantine
 
     lake, chosen = _lake(obj), Chosen(rule, source)
     if not is_there(lake):
@@ -101,10 +97,30 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
         with quarantine_retry(lake, chosen) as verdict:
             summary = verdict.summary
     else:
-        with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
-            lease.share(lake.spark)
-            summary = retry_quarantine(lake, chosen, progress)
+        summary = _retried(lake, chosen)
     show(summary, format, COLUMNS)
+
+
+def _retried(lake: "Lake", chosen: "Chosen") -> list[dict[str, Any]]:
+    """By this process, or by the pipeline that writes the lake."""
+    from orchestration.engine.progress import Progress
+    from orchestration.errors import HeldError
+    from orchestration.jobs.gold.amendments import NAME
+    from orchestration.storage.lease import sole_writer
+    from orchestration.supervisor.retry_requests import ask, is_answered
+    from orchestration.supervisor.run import retry_quarantine
+
+    while True:
+        try:
+            with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
+                lease.share(lake.spark)
+                return retry_quarantine(lake, chosen, progress)
+        except HeldError:
+            if not is_answered(lake.conf.lake):
+                raise
+            click.echo("tidemark: asks the running pipeline, which does it between two gold cycles", err=True)
+            if (summary := ask(lake.conf.lake, chosen)) is not None:
+                return summary
 
 
 def _lake(obj: dict[str, Any]) -> "Lake":

@@ -170,7 +170,7 @@ class ScheduleSettings(Setting):
     one_of: ClassVar[tuple[str, ...]] = ("command", "sql")
     cron: Schedule = Field(examples=["15 3 * * *"])
     """Minute, hour, day of month, month, day of week, in UTC."""
-    command: OrAbsent[Literal["ledger", "verify", "quality", "dbt build"]] = Field(default=None, examples=["verify"])
+    command: OrAbsent[Literal["ledger", "verify", "quality", "quarantine retry", "dbt build"]] = Field(default=None, examples=["verify"])
     """A command of `tidemark`."""
     sql: OrAbsent[QuerySettings] = Field(default=None, examples=[{"query": "select * from marts.daily", "to": "./reports/daily.csv"}])
     """A query whose rows go to a file."""

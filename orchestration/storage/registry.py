@@ -181,7 +181,7 @@ def in_force(lake: Location, generation: Generation) -> pa.Table:
 
 def counting_with(lake: Location, corrections: Collection[Version]) -> pa.Table:
     """Rows of DEVICES as a generation with these corrections would count devices."""
-    return corrected(_table(path_of(lake, TABLE)), pa.Table.from_pylist([*corrections], schema=DEVICES))
+    return corrected(_table(path_of(lake, TABLE)), as_table(corrections))
 
 
 def corrected(registered: pa.Table, corrections: pa.Table) -> pa.Table:
@@ -192,7 +192,11 @@ def corrected(registered: pa.Table, corrections: pa.Table) -> pa.Table:
 def correct(lake: Location, generation: Generation, rows: Collection[Version]) -> None:
     """Append corrections of a generation; nothing for none."""
     if rows:
-        append_rows(generation.table(lake, CORRECTIONS), pa.Table.from_pylist([*rows], schema=DEVICES))
+        append_rows(generation.table(lake, CORRECTIONS), as_table(rows))
+
+
+def as_table(rows: Iterable[Version]) -> pa.Table:
+    return pa.Table.from_pylist([*rows], schema=DEVICES)
 
 
 def mended(counting: pa.Table, names: Collection[str], since: datetime = ALWAYS) -> Iterator[Version]:

@@ -5,15 +5,19 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
+from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import Notice
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
+from orchestration.flows import quarantine_retry
 from orchestration.jobs import maintenance, missing_fields
 from orchestration.jobs.account import retry
+from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold import amendments, idle_groups
 from orchestration.jobs.gold.flows import refuse_changed
 from orchestration.jobs.gold.snapshots import take_snapshot
@@ -30,8 +34,10 @@ from orchestration.storage.registry import sync
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.source_offsets import refuse_earlier_version
 from orchestration.storage.tables import ensure
+from orchestration.supervisor import retry_requests
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
+from orchestration.supervisor.retry_requests import RetryAnswer
 from orchestration.supervisor.sinks import ChannelSender, SinkSender
 from orchestration.supervisor.status import arrears_of
 
@@ -141,11 +147,27 @@ class PipelineRun:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()
+        answer = self._retry_as_requested()
         if (versions := (*moved, *self._versions(LEDGER))) != self._settled:
             self.settle()
             self._settled = versions
+        if answer is not None:
+            retry_requests.answer(self._lake.conf.lake, answer)
         now = time.monotonic()
         self._paused_until = now + min(now - begin, PAUSE_SECONDS)
+
+    def _retry_as_requested(self) -> RetryAnswer | None:
+        """Do the retry of the quarantine that another process asks for, while silver is between two batches."""
+        request = retry_requests.requested(self._lake.conf.lake)
+        if request is None or self.barrier.stop.is_set():
+            return None
+        if LEDGER_FLOW not in self._jobs or amendments.NAME not in self._jobs:
+            return RetryAnswer(request.number, [], "the run that writes the lake leaves silver or gold out: stop it first.")
+        try:
+            with self.barrier.hold("silver.readings"):
+                return RetryAnswer(request.number, retried_now(self._lake, Chosen(request.rule, request.source)))
+        except TidemarkError as error:
+            return RetryAnswer(request.number, [], str(error))
 
     def close_windows(self) -> None:
         """Gold of all streams, up to the same bronze batch; where the gate holds, not before all of that has passed it."""
@@ -220,6 +242,17 @@ class PipelineRun:
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():
             self._progress.follow(name, self._jobs[name].run(), self.barrier.stop)
+
+
+def retried_now(lake: Lake, chosen: Chosen) -> list[dict[str, Any]]:
+    """Re-admit what is good now; one row a source, retry.COLUMNS. Gold is not looked at."""
+    for source in lake.conf.sources:
+        if schemas := Schemas.of(lake.conf, source):
+            schemas.ask_again()
+    with quarantine_retry(lake, chosen) as verdict:
+        if verdict.is_change:
+            retry.carry_out(lake, verdict)
+    return verdict.summary
 
 
 def _has_come(feeds: Feeds, intake: "Future[None]") -> bool:

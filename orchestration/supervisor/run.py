@@ -11,15 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestration.connectors.sources.schemas import Schemas
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
 from orchestration.flow import Flow, Intake, Job
-from orchestration.flows import gold_amendments, quarantine_retry
+from orchestration.flows import gold_amendments
 from orchestration.jobs.account import retry
 from orchestration.storage import generations
-from orchestration.supervisor.pipeline_run import PipelineRun
+from orchestration.supervisor.pipeline_run import PipelineRun, retried_now
 from orchestration.supervisor.service_state import beat
 from orchestration.supervisor.summary import Summary, mark, summary
 
@@ -104,14 +103,9 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     """Re-admit what is good now, fold it into gold, and pin the cut; one row a source, retry.COLUMNS."""
     run = PipelineRun(lake, [gold_amendments(lake)], progress, threading.Event())
     run.prepare()
-    for source in lake.conf.sources:
-        if schemas := Schemas.of(lake.conf, source):
-            schemas.ask_again()
-    with quarantine_retry(lake, chosen) as verdict:
-        if verdict.is_change:
-            retry.carry_out(lake, verdict)
+    summary = retried_now(lake, chosen)
     run.settle()
-    return verdict.summary
+    return summary
 
 
 def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:

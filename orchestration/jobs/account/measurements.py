@@ -32,10 +32,14 @@ Counts = Counter[tuple[str, int, str]]
 """Counts by kind, bronze batch and source."""
 
 
-def judged_events(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:
-    """Every measurement of these events, with the rules of today that it breaks; in pieces. Without Spark."""
+def judged_events(lake: Lake, events: pa.Table, devices: pa.Table | None = None) -> Iterator[pa.Table]:
+    """Every measurement of these events, with the rules of today that it breaks; in pieces. Without Spark.
+
+    `devices`: rows of silver.devices instead of those that count.
+    """
     if len(events):
-        yield from judged(events, reference_data(lake), silver_config(lake.conf))
+        recorded = reference_data(lake)
+        yield from judged(events, recorded if devices is None else recorded._replace(devices=devices), silver_config(lake.conf))
 
 
 def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events: pa.Table) -> Iterator[pa.Table]:

@@ -1,13 +1,16 @@
 """Retry: today's conf is asked again about events in quarantine; measurements that are good now leave it, once.
 
-They go to silver.late (or silver.duplicates, where their key is taken): streams have passed them, and gold folds late rows in. The outcome
-is written down before any table changes, rows and all, so that a retry that was killed is finished by the next writer of the lake without
-asking any rule, whatever has become of conf; Delta refuses what is there already.
+A device that is known now, and was not when its events came, is taken for one that was never unknown: that is corrected in the registry,
+for this generation. Then all of its events leave quarantine that are there for no other reason.
+
+Measurements go to silver.late (or silver.duplicates, where their key is taken): streams have passed them, and gold folds late rows in. The
+outcome is written down before any table changes, rows and all, so that a retry that was killed is finished by the next writer of the lake
+without asking any rule, whatever has become of conf; Delta refuses what is there already.
 """
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +36,7 @@ from orchestration.jobs.account.measurements import (
 )
 from orchestration.jobs.ranges import Range, cut, pieces
 from orchestration.location import Location
+from orchestration.storage import registry
 from orchestration.storage.commit import append_rows, replace_rows
 from orchestration.storage.delta import literal, version_of, written_by
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA
@@ -40,13 +44,17 @@ from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.row_pieces import merged
 from orchestration.storage.state_file import StateFile
 from silver import account, retry
+from silver.policy import Unknown
 
 NAME = "silver.retry"
 ELSEWHERE = ("silver.readings", "silver.late", "silver.duplicates")
 CHANGED = (LEDGER, "silver.quarantine", "silver.late", "silver.duplicates")
+DEVICE_IS_KNOWN = "device_is_known"
 COLUMNS = ("source", "events", "readmitted", "duplicates", "quarantined", "moved")
 GOOD, WITH_KEPT, BROKEN, GONE = "good.parquet", "with_kept.parquet", "broken.parquet", "gone.parquet"
 """Good measurements, first as they are, then with the kept one of their key; rows that quarantine gets, and identities that it loses."""
+CORRECTED = "corrected.parquet"
+"""Corrections of the registry."""
 ROWS_AT_ONCE, EVENT_BYTES = 500_000, 32 * 1024 * 1024
 """Rows of quarantine at once, by whole bronze batches; bytes of events whose measurements are judged together."""
 REPLACED_KIND = "replaced "
@@ -63,7 +71,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The changes that a retry makes. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN and GONE.
+    """The changes that a retry makes. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN, GONE and CORRECTED.
 
     `counts`: `quarantined` is what quarantine gets or, below 0, loses. `summary`: a row a source, COLUMNS; there it breaks a rule still.
     """
@@ -137,6 +145,9 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
 
 
 def _carry_out(lake: Lake, this: PendingRetry) -> None:
+    if corrections := [*rows_of(_outcome(lake) / CORRECTED)]:
+        app_id = lake.app_id(NAME, registry.CORRECTIONS)
+        append_rows(lake.table_path(registry.CORRECTIONS), pa.concat_tables(corrections), app_id, this.number)
     for name, readmitted in (("silver.late", account.late), ("silver.duplicates", account.duplicates)):
         rows = (readmitted(rows, this.number) for rows in rows_of(_outcome(lake) / WITH_KEPT))
         append_once(lake, name, rows, lake.app_id(NAME, name), this.number)
@@ -163,15 +174,20 @@ def _replace(lake: Lake, this: PendingRetry, outcome: Path) -> None:
 def _look_again(lake: Lake, chosen: Chosen, outcome: Path) -> Counts:
     """Write the outcome but for the kept ones; counts of events, and of rows in quarantine before, replaced and now."""
     counts: Counts = Counter()
+    mended = _mended(lake, chosen)
+    counting = registry.corrected(registry.in_force(lake.conf.lake, lake.generation), mended)
     with ExitStack() as files:
-        add_good, add_broken, add_gone = (files.enter_context(scratch_file(outcome / name)) for name in (GOOD, BROKEN, GONE))
-        for batches, quarantined in _quarantined(lake, chosen):
+        add_good, add_broken, add_gone, add_corrected = (
+            files.enter_context(scratch_file(outcome / name)) for name in (GOOD, BROKEN, GONE, CORRECTED)
+        )
+        add_corrected(mended)
+        for batches, quarantined in _quarantined(lake, chosen, mended["device_id"].unique().to_pylist()):
             events = quarantined.group_by([*account.OF_EVENT, "source"]).aggregate([])
             counts += count_rows("events", events) + count_rows("before", quarantined)
             of_range = partial(of_events, lake, where=batches.sql(), events=events)
             placed = pa.concat_tables(rows for name in ELSEWHERE for rows in of_range(name, retry.PLACED))
             for payloads in filter(len, merged(of_range("bronze.events", "*"), most_bytes=EVENT_BYTES)):
-                now = pa.concat_tables(judged_events(lake, payloads))
+                now = pa.concat_tables(judged_events(lake, payloads, counting))
                 before, elsewhere = (account.among(rows, account.OF_EVENT, payloads) for rows in (quarantined, placed))
                 changed = retry.changed(now, elsewhere, before)
                 replaced = account.among(before, account.OF_EVENT, changed)
@@ -187,13 +203,30 @@ def _look_again(lake: Lake, chosen: Chosen, outcome: Path) -> Counts:
     return counts
 
 
-def _quarantined(lake: Lake, chosen: Chosen) -> Iterator[tuple[Range, pa.Table]]:
-    """All that quarantine holds of the events chosen, but for their payloads, by ranges of bronze batches."""
-    # Not what an account that did not end wrote, nor what the conf has no shape for.
+def _mended(lake: Lake, chosen: Chosen) -> pa.Table:
+    """Corrections by which devices of the events chosen, that are in quarantine as unknown and known now, were never unknown."""
+    names: list[str] = []
+    if chosen.rule in {None, DEVICE_IS_KNOWN} and lake.conf.policy.unknown_device is Unknown.QUARANTINE:
+        query = f"select distinct device_id from rows where {_of_chosen(lake, chosen)} and array_has(broken_rules, '{DEVICE_IS_KNOWN}')"
+        names = [row["device_id"] for piece in pieces(lake, "silver.quarantine", query) for row in piece.to_pylist()]
+    return registry.as_table(registry.mended(registry.in_force(lake.conf.lake, lake.generation), names) if names else ())
+
+
+def _of_chosen(lake: Lake, chosen: Chosen) -> str:
+    """The condition of rows of quarantine: not what an account that did not end wrote, nor what the conf has no shape for."""
     sources = set(lake.conf.sources) & ({chosen.source} if chosen.source is not None else set(lake.conf.sources))
-    if not sources:
-        return
-    of_these = f"bronze_batch <= {accounted_for(lake)} and source in {literal(sorted(sources))}"
+    return f"bronze_batch <= {accounted_for(lake)} and " + (f"source in {literal(sorted(sources))}" if sources else "false")
+
+
+def _quarantined(lake: Lake, chosen: Chosen, mended: Sequence[str]) -> Iterator[tuple[Range, pa.Table]]:
+    """All that quarantine holds of the events chosen, but for their payloads, by ranges of bronze batches.
+
+    `mended`: devices of which all events are looked at that came while they were not known, of whatever source.
+    """
+    of_these = _of_chosen(lake, chosen)
+    if mended:
+        of_mended = f"device_id in {literal([*mended])} and array_has(broken_rules, '{DEVICE_IS_KNOWN}')"
+        of_these = f"({of_these} or bronze_batch <= {accounted_for(lake)} and {of_mended})"
     query = f"select bronze_batch, count(*) as n from rows where {of_these} group by bronze_batch order by bronze_batch"
     sizes = [(row["bronze_batch"], row["n"]) for piece in pieces(lake, "silver.quarantine", query) for row in piece.to_pylist()]
     columns = ", ".join((*retry.COMPARED, "source"))
