@@ -29,12 +29,12 @@ def still_good(readings: pa.Table, devices: pa.Table, config: SilverConfig) -> p
 
 def _as_measured(readings: pa.Table) -> pa.Table:
     """Rows of MEASURED that readings were made of: values are in the unit of the metric."""
-    known = AS_MEASURED | {"payload_bytes": 0}
+    constants = AS_MEASURED | {"payload_bytes": 0}
     columns = []
     for field in MEASURED:
         name = {"number": "value", "zone_text": "zone"}.get(field.name, field.name)
-        if field.name in known:
-            columns.append(pa.repeat(pa.scalar(known[field.name], field.type), len(readings)))
+        if field.name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[field.name], field.type), len(readings)))
         else:
             columns.append(readings[name].cast(field.type) if name in readings.column_names else pa.nulls(len(readings), field.type))
     return pa.table(columns, MEASURED)

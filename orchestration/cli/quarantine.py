@@ -102,7 +102,7 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
 
 
 def _retried(lake: "Lake", chosen: "Chosen") -> list[dict[str, Any]]:
-    """By this process, or by the pipeline that writes the lake."""
+    """Retry in this process, or let the pipeline do it that writes the lake."""
     from orchestration.engine.progress import Progress
     from orchestration.errors import HeldError
     from orchestration.jobs.gold.amendments import NAME

@@ -3,11 +3,14 @@
 import os
 import sys
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestration.cli.option_types import DAY
+
+if TYPE_CHECKING:
+    from orchestration.supervisor.replay_preview import ReplayPreview
 
 NICE = 10
 """A running pipeline goes first."""
@@ -34,44 +37,43 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None, yes:
     """
     from orchestration.engine.lake import Lake, heap_is_named
     from orchestration.engine.progress import Progress
-    from orchestration.rendering import show
     from orchestration.storage import generations
     from orchestration.storage.lease import sole_writer
     from orchestration.storage.sealing import refuse_damaged_records
     from orchestration.supervisor.replay import STEPS, build, finish, flows_of, foresee, plan
-    from orchestration.supervisor.replay_preview import COLUMNS
 
     os.nice(NICE)  # before the JVM is there, which inherits it
-    lake = Lake.open(obj["conf"])
-    if group is not None and group not in lake.conf.groups:
-        raise click.BadParameter(f"'{group}' is not a group; the groups are {', '.join(lake.conf.groups)}", param_hint="--group")
     if group is not None and since is not None:
         raise click.UsageError("give --since or --group, not both: the gold of a group is always built from all of silver")
+    lake = Lake.open(obj["conf"])
+    if group not in {None, *lake.conf.groups}:
+        raise click.BadParameter(f"'{group}' is not a group; the groups are {', '.join(lake.conf.groups)}", param_hint="--group")
     wanted = plan(lake, group, since.date() if since else None)
-    is_everything = wanted == plan(lake, None, None)
-    refuse_damaged_records(lake, is_everything=is_everything)
-    foreseen = foresee(lake, wanted)
-    click.echo(f"What this replay changes, up to bronze batch {foreseen.bronze_batch}:", err=True)
-    show([row._asdict() for row in foreseen.tables], "table", COLUMNS)
-    for sentence in foreseen.sentences():
-        click.echo(sentence, err=True)
-    if not yes and not _is_agreed():
+    refuse_damaged_records(lake, is_everything=wanted == plan(lake, None, None))
+    if not _is_agreed(foresee(lake, wanted), yes=yes):
         click.get_current_context().exit(1)
     with (
         sole_writer(lake.conf.lake / generations.FOLDER) as lease,
         heap_is_named(lake),
         Progress([*STEPS, *(flow.name for flow in flows_of(lake, wanted))]) as progress,
     ):
-        refuse_damaged_records(lake, is_everything=is_everything)
         lease.share(lake.spark)
         following = build(lake, wanted, progress)
         finish(following, wanted, progress)
-    back = "; `tidemark rollback` brings back what is not in it any more" if foreseen.vanishing else ""
-    click.echo(f"generation {following.generation.generation} is active{back}", err=True)
+    click.echo(f"generation {following.generation.generation} is active; `tidemark rollback` brings the one before back", err=True)
 
 
-def _is_agreed() -> bool:
-    """Ask; a UsageError where nobody can answer."""
+def _is_agreed(foreseen: "ReplayPreview", *, yes: bool) -> bool:
+    """Say what would change, and ask unless that is answered already; a UsageError where nobody can answer."""
+    from orchestration.rendering import show
+    from orchestration.supervisor.replay_preview import COLUMNS
+
+    click.echo(f"What this replay changes, up to bronze batch {foreseen.bronze_batch}:", err=True)
+    show([row._asdict() for row in foreseen.tables], "table", COLUMNS)
+    for sentence in foreseen.sentences():
+        click.echo(sentence, err=True)
+    if yes:
+        return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("nothing is changed, as this is no terminal and nobody can be asked; `tidemark replay --yes` builds it")
     return click.confirm("Build this generation and switch to it?", err=True)

@@ -18,7 +18,7 @@ WILDCARD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class FormerSite(Setting):
-    """Where a device was before it moved."""
+    """The groups and the zone of a device before it moved."""
 
     groups: Unique[GroupName] = Field(default=(), examples=[["kitchen"]])
     """Groups that it belonged to, beside those that name it by a pattern."""
@@ -43,7 +43,12 @@ class Device(Setting):
     """When the device moved to these groups and this zone: they count for what was measured then and later. Absent: a replay counts all
     that the device ever sent in them."""
     before: tuple[FormerSite, ...] = Field(default=(), examples=[[{"groups": ["kitchen"], "zone": "hall-1"}]])
-    """Where it was before `since`, the newest move first. Absent: as the registry recorded it when its events came."""
+    """Its groups and zones before `since`, the newest move first. Absent: as the registry recorded it when its events came."""
+
+    @property
+    def groups_ever(self) -> tuple[str, ...]:
+        """Groups that the device names for now, and those of before it moved."""
+        return (*dict.fromkeys([*self.groups, *(name for site in self.before for name in site.groups)]),)
 
     def problems(self) -> Iterator[Problem]:
         moves = [self.since, *(site.since for site in self.before)]

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import ask, in_log, open_table
 from orchestration.storage.row_pieces import PIECE_BYTES, in_pieces
+from orchestration.storage.tables import LakeStore
 
 ROWS_AT_ONCE = 2_000_000
 """Bronze rows of one range (or one batch, if it has more): bounds the memory."""
@@ -58,7 +59,7 @@ def cut(sizes: Iterable[tuple[int, float]], after: int, last: int, most: float) 
     yield Range(after, last)
 
 
-def pieces(lake: Lake, name: str, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
+def pieces(lake: LakeStore, name: str, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
     """Rows that a query finds in a table, which it calls `rows`, by DataFusion: see `in_pieces`."""
     table = open_table(lake.table_path(name))
     reader = ask(query, {"rows": table})

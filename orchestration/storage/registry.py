@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from gold.windows.spec import Group
 from orchestration.conf.device_file import devices_in
-from orchestration.conf.devices import Membership
+from orchestration.conf.devices import FormerSite, Membership
 from orchestration.conf.model import Conf, Device
 from orchestration.location import Location
 from orchestration.storage.commit import append_rows, create, widen
@@ -133,9 +133,9 @@ def effective(before: Version | None, at: datetime) -> datetime:
 def declaration(device: Device, origin: str, *, is_new: bool = False) -> Declaration:
     """The rows of a device, but for their instant. `is_new`: nothing was recorded of it, so that before it moved it was in no group."""
     same_of_all = {"device_id": device.device_id, "label": device.label, "is_known": True, "origin": origin}
-    sites = [*reversed(device.before), device]
+    sites: list[FormerSite | Device] = [*reversed(device.before), device]
     if is_new and sites[0].since is not None:
-        sites.insert(0, Device(device.device_id))
+        sites.insert(0, FormerSite())
     return [same_of_all | {"zone": site.zone, "groups": list(site.groups), "moved_at": site.since} for site in sites]
 
 

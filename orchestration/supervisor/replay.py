@@ -45,8 +45,9 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore, ensure
 from orchestration.supervisor.quality_gate import QualityGate
-from orchestration.supervisor.replay_preview import Inputs, ReplayPreview, preview
+from orchestration.supervisor.replay_preview import ReplayPreview, preview
 from orchestration.supervisor.rollback import await_switch
+from orchestration.supervisor.silver_after import Inputs
 
 STEPS = ("silver.replay", "gold.replay")
 ROUNDS = 3
@@ -74,7 +75,7 @@ class Plan:
         yield from (f"checkpoints/gold.{stream}" for stream in self.streams)
 
 
-def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
+def plan(lake: LakeStore, group: str | None, since: date | None) -> Plan:
     """All, or the gold of the group and of those that share its stream."""
     every = lake.conf.streams
     if group is None:

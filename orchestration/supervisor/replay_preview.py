@@ -1,4 +1,4 @@
-"""What a replay would change, before it is built: rows of each table and group before and after, and windows that would vanish.
+"""The preview of a replay, before it is built: rows of each table and group before and after, and windows that would vanish.
 
 Without Spark: from the measurements of silver_after.py, the windows that they are in and that are closed.
 """
@@ -88,7 +88,7 @@ class Vanishing(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayPreview:
-    """What the replay would change, up to the bronze batch of a snapshot; what comes later is added as it always is."""
+    """The changes that the replay would make, up to the bronze batch of a snapshot; what comes later is added as it always is."""
 
     bronze_batch: int
     tables: Sequence[TableChange]

@@ -50,7 +50,7 @@ NEW = """
     ) where place > 1
   )
 """
-"""Of several measurements of one key one is kept: see silver.readings.REPLAYED. All that is recorded has keys of its own already."""
+"""Keep one of several measurements of one key: see silver.readings.REPLAYED. All that is recorded has keys of its own already."""
 
 
 class TableChange(NamedTuple):
@@ -64,7 +64,7 @@ class TableChange(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a replay is made of. `first`: the first bronze batch that is judged again; None: none, as only gold is built.
+    """The inputs of a replay. `first`: the first bronze batch that is judged again; None: none, as only gold is built.
 
     `counting`: the registry as the next generation counts devices.
     """

@@ -65,7 +65,7 @@ def _beside(folder: Path, alone_seconds: int) -> dict[str, Any]:
     with fed_run(folder, command, lambda _: FED_A_SECOND):
         time.sleep(WARM_SECONDS + alone_seconds)
         begin = time.time()
-        replay = timed([*command, "replay"], REPOSITORY, folder / "replay.log")
+        replay = timed([*command, "replay", "--yes"], REPOSITORY, folder / "replay.log")
     arrived, to_silver = [*arrivals(folder / "lake")], attrgetter("to_silver")
     return {
         "replay_seconds": replay.seconds,

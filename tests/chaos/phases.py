@@ -86,7 +86,7 @@ COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum)
 
 BRONZE, SILVER, GOLD = (("--layer", layer) for layer in ("bronze", "silver", "gold"))
 LEDGER = ("--flow", "silver.ledger")
-REPLAY = ("replay",)
+REPLAY = ("replay", "--yes")
 MAINTAIN = ("maintain",)
 
 PHASES = (

@@ -84,4 +84,4 @@ def test_a_retry_and_a_replay_need_no_folder_of_the_head_but_the_lake(plant: Pla
     assert plant.exit_code("quarantine", "retry", "--rule", "value_is_in_range") == 0, plant.log_end()
     assert plant.exit_code("ledger") == 0, plant.log_end()
     assert sorted(table(plant.opened().conf, "silver.late")["value"]) == [1, 500]
-    done(plant, "replay")
+    done(plant, "replay", "--yes")

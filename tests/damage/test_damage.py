@@ -95,7 +95,7 @@ def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: 
     inflict(part, "half", damaged.made.lake.local, damaged.folder / "earlier")
     with pytest.raises(TidemarkError, match="tidemark replay"):
         damaged.go_on()
-    assert damaged.answers("replay")[0] == 0
+    assert damaged.answers("replay", "--yes")[0] == 0
     damaged.go_on()
     assert [damaged.answers(command)[0] for command in ("ledger", "verify")] == [0, 0]
     assert active_generation(damaged.made.lake).generation == 2

@@ -132,7 +132,7 @@ def test_a_retry_re_admits_with_what_was_said_when_the_event_was_ingested(spark:
         land(tmp_path, f"{number}.json", [line("newcomer", number)])
         run(made, spark)
     (tmp_path / "devices.csv").write_text("device_id,zone,groups\nnewcomer,hall-1,kitchen\n")
-    registry.load(made.lake, tmp_path / "devices.csv", datetime.now(UTC), since=START)
+    registry.load(made.lake, tmp_path / "devices.csv", datetime.now(UTC))
     say(tmp_path)
     with Progress(["gold.amendments"], Console(file=io.StringIO())) as progress:
         retry_quarantine(Lake(made, spark), Chosen(rule="device_is_known"), progress)

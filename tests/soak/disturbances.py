@@ -153,7 +153,7 @@ def damage_checkpoint(watch: Watch, *, by_replay: bool) -> None:
     assert "Restore the checkpoint, or run `tidemark replay`" in str(before.reason)
     assert "Once that is mended, save a file of the conf" in str(before.reason)
     if by_replay:
-        replay = tidemark(watch.plant.conf_folder, "replay")
+        replay = tidemark(watch.plant.conf_folder, "replay", "--yes")
         assert replay.returncode == 0, replay.stderr
     else:
         file.write_bytes(content)

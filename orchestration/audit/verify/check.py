@@ -38,7 +38,7 @@ from orchestration.conf.model import Conf
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
 
 COUNTING = "((from devices anti join corrections using (device_id, registered_at)) union all from corrections)"
-"""What the generation puts in the place of a declaration stands instead of it."""
+"""Declarations, without those in whose place the generation has others, and these."""
 
 Progress = Callable[[str, int, int], None]
 """Takes the name of a step, how far it is, and of how much."""

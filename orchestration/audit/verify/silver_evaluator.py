@@ -117,7 +117,7 @@ VERSIONS = """
   )
   select *, lead(registered_at) over (partition by device_id, since order by registered_at) as replaced_at from said
 """
-"""What is said of a device: of what was measured from `since` until `until`, where it was ingested from `registered_at` until
+"""Declarations of devices: of what was measured from `since` until `until`, where it was ingested from `registered_at` until
 `replaced_at`. What has no time counts as of after all moves."""
 MEASURED = """
   select m.*, c.unit, c.aggregation, c.step_seconds, c.minimum, c.maximum, c.metric is not null as is_metric_known,

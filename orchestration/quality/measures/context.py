@@ -105,7 +105,8 @@ class Context:
         """Known devices with device_id, zone, groups and registered_at: of the registry, or of conf before the first registration."""
         registered: list[Row] = [device for device in current(self.lake.conf.lake) if device["is_known"]]
         return registered or [
-            {"device_id": device.device_id, "zone": device.zone, "groups": list(device.groups), "registered_at": ALWAYS}
+            {"device_id": device.device_id, "zone": device.zone, "groups": list(device.groups)}
+            | {"registered_at": ALWAYS, "moved_at": device.since}
             for device in self.lake.conf.devices.values()
         ]
 

@@ -9,13 +9,17 @@ from orchestration.quality.store import copy_rows, row_count
 
 METRIC_SCHEMA = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
 DEVICE_SCHEMA = pa.schema(
-    [("device_id", pa.string()), ("zone", pa.string()), ("groups", pa.list_(pa.string())), ("registered_at", pa.timestamp("us", "UTC"))]
+    [
+        *(("device_id", pa.string()), ("zone", pa.string()), ("groups", pa.list_(pa.string()))),
+        *((name, pa.timestamp("us", "UTC")) for name in ("registered_at", "moved_at")),
+    ]
 )
-# An event may name its own zone if a source has a place for one. Rows from before the newest version of a device are not compared, and a
-# metric that conf does not declare is not in the groups of its device.
+# An event may name its own zone if a source has a place for one. Rows from before the newest version of a device, or before it moved, are
+# not compared, and a metric that conf does not declare is not in the groups of its device.
 ENRICHED = """
   with recent as (
-    select device_id, metric, unit, aggregation, step_seconds, zone, groups, count(*) as n, min(ingested_at) as first
+    select device_id, metric, unit, aggregation, step_seconds, zone, groups, count(*) as n, min(ingested_at) as first,
+      min(event_time) as measured_at
     from "{view}" where ingested_at > (select max(ingested_at) from "{view}") - to_hours($hours) group by all
   ),
   compared as (
@@ -32,6 +36,7 @@ ENRICHED = """
     ] as wrong
     from recent left join declared_metrics m on m.metric = recent.metric
       left join declared_devices d on d.device_id = recent.device_id and first >= d.registered_at
+        and (d.moved_at is null or measured_at >= d.moved_at)
   ),
   named as (select device_id, metric, n, unnest(list_filter(wrong, lambda cell: cell is not null)) as wrong from compared)
   select wrong.name as column_name, wrong.actual as actual, wrong.declared as declared, sum(n) as n,

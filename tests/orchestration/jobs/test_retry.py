@@ -207,6 +207,34 @@ def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_dupl
     assert wrong(readmitted) == []
 
 
+@pytest.fixture(scope="module")
+def renamed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    """A lake that did not know the oven for a while, as it was renamed by mistake, and knows it again."""
+    made = conf(tmp_path_factory.mktemp("renamed"))
+    devices = {name: device for name, device in made.devices.items() if name != "oven"}
+    mistaken = replace(made, devices=devices | {"oven-1": replace(made.devices["oven"], device_id="oven-1")})
+    values = {"oven": (1, 2), "oven-1": (3,)}
+    for number, now in enumerate((made, mistaken, made)):
+        lines = [event(name, "temperature", value, at_minute(number + value / 4)) for name in values for value in values[name]]
+        land(made.folder, f"{number}.json", lines)
+        run(now, spark)
+    return made
+
+
+def test_a_device_that_was_unknown_by_mistake_is_mended_by_declaring_it_and_a_retry(renamed: Conf, spark: SparkSession) -> None:
+    assert sorted(table(renamed, "silver.quarantine").device_id) == ["oven", "oven", "oven-1", "oven-1"]
+    assert wrong(renamed) == [], "nothing is corrected before it is asked for"
+    lake = Lake(renamed, spark).interpreted()
+    with quarantine_retry(lake, Chosen(source="nobody's")) as foreseen:
+        assert not foreseen.is_change
+    with Progress([AMENDMENTS], Console(file=io.StringIO())) as progress:
+        told = retry_quarantine(Lake(renamed, spark), Chosen("device_is_known"), progress)
+    assert [[row[name] for name in retry.COLUMNS] for row in told] == [["plant", 4, 2, 0, 2, 0]]
+    assert sorted(table(renamed, "silver.quarantine").device_id) == ["oven-1", "oven-1"], "nobody has declared it again"
+    assert sorted(table(renamed, "silver.late").value) == [1, 2]
+    assert wrong(renamed) == []
+
+
 @pytest.mark.slow
 def test_a_replay_makes_readings_of_what_a_retry_readmitted_and_gold_stays(readmitted: Conf, spark: SparkSession) -> None:
     windows = "select device_id, metric, window_start, count, sum from gold.kitchen_aggregates order by all"

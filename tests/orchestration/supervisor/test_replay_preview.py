@@ -70,7 +70,7 @@ def shown(made: Conf) -> dict[tuple[str | None, str], int]:
 
 def foreseen(made: Conf, since: date | None = None) -> ReplayPreview:
     lake = LakeStore(made)
-    return foresee(lake, plan(lake, None, since))  # type: ignore[arg-type]  # no session is asked for
+    return foresee(lake, plan(lake, None, since))
 
 
 def divided(made: Conf) -> Conf:

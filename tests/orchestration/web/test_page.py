@@ -196,7 +196,7 @@ def test_while_a_lake_is_replayed_every_view_has_an_answer_and_then_shows_the_ne
     copied = copy_of("page", tmp_path)
     said = tmp_path / "replay.txt"
     with served(copied / "conf") as running, said.open("w") as output:
-        replay = subprocess.Popen([*COMMAND, "--conf", str(copied / "conf"), "replay"], stdout=output, stderr=output)
+        replay = subprocess.Popen([*COMMAND, "--conf", str(copied / "conf"), "replay", "--yes"], stdout=output, stderr=output)
         asked = 0
         while replay.poll() is None:
             for path in ("/", "/groups?group=kitchen", "/devices", "/quality", "/runs", "/metrics"):

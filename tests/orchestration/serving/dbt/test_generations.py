@@ -26,7 +26,7 @@ def test_marts_are_of_the_generation_that_serves(spark: SparkSession, tmp_path: 
     land_the_first_day(plant)
     run(plant.opened().conf, spark)
     assert dbt(plant, "build").code == 0
-    assert plant.exit_code("replay") == 0, plant.log_end()
+    assert plant.exit_code("replay", "--yes") == 0, plant.log_end()
     land_what_comes_late(plant)
     run(plant.opened().conf, spark)
     of_second = dbt(plant, "build")
