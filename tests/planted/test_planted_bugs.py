@@ -27,7 +27,7 @@ from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import maintenance
 from orchestration.jobs.gold import amendments
 from orchestration.location import Location
-from orchestration.storage import bindings, lease, silver_inputs
+from orchestration.storage import bindings, lease, registry
 from orchestration.storage.delta import table_of
 from orchestration.storage.retention import RetentionNeeds
 from silver import account as account_of_silver
@@ -129,7 +129,7 @@ def lost_checkpoint(day: Day) -> list[str]:
 
 def with_frozen_registry(patch: pytest.MonkeyPatch) -> None:
     """For the stream and the account. In the stream alone it makes readings of new devices late, which verify takes as recorded."""
-    patch.setattr(silver_inputs, "table_of", cache(table_of))
+    patch.setattr(registry, "table_of", cache(table_of))
 
 
 def new_device(day: Day) -> list[str]:
