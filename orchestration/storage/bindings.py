@@ -86,13 +86,6 @@ def changed_since_begun(lake: LakeStore) -> list[changed_settings.Change]:
     return changed_settings.note_changes(lake, binding["plan"]) if binding else []
 
 
-def is_read_otherwise(lake: LakeStore) -> bool:
-    """Whether payloads of bronze mean something else under this conf than silver has taken them for; writes nothing."""
-    began_with = _binding(lake, changed_settings.FLOW).get("plan", {})
-    now = changed_settings.settings_of_readings(lake.conf)
-    return bool(changed_settings.changed_settings(lake)) or any(began_with.get(name, value) != value for name, value in now.items())
-
-
 def plan_of(conf: Conf, flow: str) -> Plan:
     """Describe the parts of the conf that must stay as they are while the checkpoint counts.
 
