@@ -2,30 +2,17 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import EntryName, GroupName, OrAbsent, Problem, Setting, Text, Unique
+from expectations.settings import EntryName, GroupName, OrAbsent, Setting, Text, Unique
 from orchestration.conf.values import Instant
 
 WILDCARD = re.compile(r"[*?[]")
-
-
-@dataclass(frozen=True)
-class FormerSite(Setting):
-    """The groups and the zone of a device before it moved."""
-
-    groups: Unique[GroupName] = Field(default=(), examples=[["kitchen"]])
-    """Groups that it belonged to, beside those that name it by a pattern."""
-    zone: OrAbsent[Text] = Field(default=None, examples=["hall-1"])
-    """The zone that it stood in."""
-    since: OrAbsent[Instant] = Field(default=None, examples=["2026-01-05T06:00Z"])
-    """Since when. The last entry may leave it out: it was there always."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +27,8 @@ class Device(Setting):
     label: OrAbsent[Text] = Field(default=None, examples=["Deck oven, left"])
     """For people."""
     since: OrAbsent[Instant] = Field(default=None, examples=["2026-05-01T06:00Z"])
-    """When the device moved to these groups and this zone: they count for what was measured then and later. Absent: a replay counts all
-    that the device ever sent in them."""
-    before: tuple[FormerSite, ...] = Field(default=(), examples=[[{"groups": ["kitchen"], "zone": "hall-1"}]])
-    """Its groups and zones before `since`, the newest move first. Absent: as the registry recorded it when its events came."""
-
-    @property
-    def groups_ever(self) -> tuple[str, ...]:
-        """Groups that the device names for now, and those of before it moved."""
-        return (*dict.fromkeys([*self.groups, *(name for site in self.before for name in site.groups)]),)
-
-    def problems(self) -> Iterator[Problem]:
-        moves = [self.since, *(site.since for site in self.before)]
-        if self.before and None in moves[:-1]:
-            at = moves.index(None)
-            yield Problem(("before", at - 1, "since") if at else ("since",), "is missing; say since when, as `before` goes on")
-        elif any(later <= earlier for later, earlier in pairwise(moves) if later and earlier):
-            yield Problem(("before",), "is not in order; write the newest move first")
+    """When the device moved to these groups and this zone: they count for what was measured then and later, before that those that were
+    recorded. Absent: a replay counts all that the device ever sent in them."""
 
 
 class Membership:
@@ -78,7 +50,6 @@ class Membership:
         return (*named, *sorted(groups.difference(named), key=self._order.__getitem__))
 
     def completed(self, device: Device) -> Device:
-        """The device with all its groups, now and before it moved."""
+        """The device with all its groups."""
         groups = self.groups_of(device.device_id, device.groups)
-        before = tuple(replace(site, groups=self.groups_of(device.device_id, site.groups)) for site in device.before)
-        return device if (groups, before) == (device.groups, device.before) else replace(device, groups=groups, before=before)
+        return device if groups == device.groups else replace(device, groups=groups)

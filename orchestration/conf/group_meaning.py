@@ -27,7 +27,7 @@ def _members(groups: Mapping[str, Group], devices: Devices, declared: Declared) 
     membership = Membership({name: group.devices for name, group in groups.items()})
     for device_id in declared.entries["devices"] or ():
         device = devices.get(device_id)
-        device_groups = membership.groups_of(device_id, device.groups_ever if device else ())
+        device_groups = membership.groups_of(device_id, device.groups if device else ())
         if not device_groups:
             of_any.append(device_id)
         for group in device_groups:

@@ -20,7 +20,7 @@ from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.references import present
-from orchestration.storage.registry import ALWAYS, CONF, declaration, versions
+from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration, versions
 from orchestration.utc import EPOCH
 from silver import account
 from silver.csv_rows import values_of
@@ -113,9 +113,8 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
     config, events = SilverConfig({source: shape}, conf.policy, conf.metrics, conf.rules), identified(events, now, 0, 0)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
-    declared = [declaration(device, CONF, is_new=True) for device in conf.devices.values()]
-    of_conf = [row | {"registered_at": ALWAYS} for rows in declared for row in rows]
-    devices = pa.Table.from_pylist(loaded + of_conf, DEVICES)
+    of_conf = [row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF))]
+    devices = pa.Table.from_pylist([*loaded, *(row | {"registered_at": ALWAYS} for row in of_conf)], DEVICES)
     rows: Rows = []
     if measured := [*judged(events, ReferenceData(devices, present(conf)), config)]:
         broken, good = account.split(pa.concat_tables(measured))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from gold.windows.spec import Group
 from orchestration.conf.device_file import devices_in
-from orchestration.conf.devices import FormerSite, Membership
+from orchestration.conf.devices import Membership
 from orchestration.conf.model import Conf, Device
 from orchestration.location import Location
 from orchestration.storage.commit import append_rows, create, widen
@@ -55,14 +55,14 @@ def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
     A device that left conf becomes unknown, unless a file has declared it since.
     """
 
-    def changes(history: list[Version]) -> Iterator[Declaration]:
-        from_conf, registered = newest_declarations(row for row in history if row["origin"] == CONF), newest_declarations(history)
+    def changes(history: list[Version]) -> Iterator[Version]:
+        from_conf = newest(version for version in history if version["origin"] == CONF)
         for device in devices.values():
-            if not same(from_conf.get(device.device_id), declared := declaration(device, CONF, is_new=device.device_id not in registered)):
-                yield declared
-        for device_id, declared in registered.items():
-            if device_id not in devices and declared[-1]["origin"] == CONF and declared[-1]["is_known"]:
-                yield [declared[-1] | {"is_known": False, "moved_at": None}]
+            if not same(from_conf.get(device.device_id), version := as_version(device, CONF)):
+                yield version
+        for device_id, version in newest(history).items():
+            if device_id not in devices and version["origin"] == CONF and version["is_known"]:
+                yield version | {"is_known": False, "moved_at": None}
 
     return append_changes(lake, changes, now)
 
@@ -74,14 +74,13 @@ def load(lake: Location, file: Path, now: datetime, groups: Mapping[str, Group] 
     """
     devices = devices_in(file, groups)
 
-    def changes(history: list[Version]) -> Iterator[Declaration]:
-        registered = newest_declarations(history)
+    def changes(history: list[Version]) -> Iterator[Version]:
+        registered = newest(history)
         for device in devices:
-            before = registered.get(device.device_id)
-            declared = declaration(device, file.name, is_new=before is None)
+            current = registered.get(device.device_id)
             # What only conf has said so far is said again: the device stays known when it leaves conf.
-            if before is None or before[-1]["origin"] == CONF or not same(before, declared):
-                yield declared
+            if current is None or current["origin"] == CONF or not same(current, as_version(device, file.name)):
+                yield as_version(device, file.name)
 
     return append_changes(lake, changes, now + NOTICE)
 
@@ -107,7 +106,7 @@ def versions(lake: Location, device_id: str | None = None) -> list[Version]:
     return [{"moved_at": None} | row for row in rows]  # a lake that no run has seen since there are moves has no such column
 
 
-def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[Declaration]], at: datetime) -> int:
+def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[Version]], at: datetime) -> int:
     """Append the changes to the history as of `at`, or as of ever if they are the first."""
     # Two that append at once would each miss what the other appends, and register a device twice for the same instant.
     with holding(path_of(lake, TABLE).local.with_name(".devices.lock")):
@@ -117,8 +116,8 @@ def append_changes(lake: Location, changes: Callable[[list[Version]], Iterable[D
         before = newest(history)
         rows = [
             row | {"registered_at": effective(before.get(row["device_id"]), at) if history else ALWAYS}
-            for declared in changes(history)
-            for row in declared
+            for version in changes(history)
+            for row in ([version] if version["device_id"] in before else first_declaration(version))
         ]
         if rows:
             append_rows(path_of(lake, TABLE), pa.Table.from_pylist(rows, schema=DEVICES))
@@ -130,38 +129,26 @@ def effective(before: Version | None, at: datetime) -> datetime:
     return max(at, before["registered_at"] + MICROSECOND) if before else at
 
 
-def declaration(device: Device, origin: str, *, is_new: bool = False) -> Declaration:
-    """The rows of a device, but for their instant. `is_new`: nothing was recorded of it, so that before it moved it was in no group."""
-    same_of_all = {"device_id": device.device_id, "label": device.label, "is_known": True, "origin": origin}
-    sites: list[FormerSite | Device] = [*reversed(device.before), device]
-    if is_new and sites[0].since is not None:
-        sites.insert(0, FormerSite())
-    return [same_of_all | {"zone": site.zone, "groups": list(site.groups), "moved_at": site.since} for site in sites]
+def as_version(device: Device, origin: str) -> Version:
+    """The row of a device, but for its instant."""
+    said = {"zone": device.zone, "groups": list(device.groups), "label": device.label, "is_known": True}
+    return {"device_id": device.device_id, "origin": origin, "moved_at": device.since, **said}
 
 
-def same(recorded: Declaration | None, declared: Declaration) -> bool:
-    """Whether what is recorded says of the device what is declared, whoever says it and whenever.
-
-    Where the declaration begins with a move, it says nothing of before.
-    """
-    if recorded is None:
-        return False
-    since = declared[0]["moved_at"]
-    kept = recorded if since is None else [row for row in recorded if row["moved_at"] is not None and row["moved_at"] >= since]
-    return [_content(row) for row in kept] == [_content(row) for row in declared]
+def first_declaration(version: Version) -> Declaration:
+    """Rows of a device of which nothing was recorded: before it moved it was in no group."""
+    moved_at = version["moved_at"]
+    return [version] if moved_at is None else [version | {"zone": None, "groups": [], "moved_at": None}, version]
 
 
-def _content(row: Version) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("zone", "groups", "label", "is_known", "moved_at"))
+def same(left: Version | None, right: Version) -> bool:
+    """Whether both say the same of the device, whoever says it and whenever."""
+    return left is not None and all(left[name] == right[name] for name in ("zone", "groups", "label", "is_known", "moved_at"))
 
 
 def newest(history: Iterable[Version]) -> dict[str, Version]:
     """The version of each device that holds in the end."""
-    return {device_id: declared[-1] for device_id, declared in newest_declarations(history).items()}
-
-
-def newest_declarations(history: Iterable[Version]) -> dict[str, Declaration]:
-    return {device_id: by_instant[max(by_instant)] for device_id, by_instant in declarations(history).items()}
+    return {row["device_id"]: row for row in sorted(history, key=lambda row: (row["registered_at"], row["moved_at"] or ALWAYS))}
 
 
 def declarations(history: Iterable[Version]) -> dict[str, dict[datetime, Declaration]]:
@@ -228,10 +215,12 @@ def as_declared(conf: Conf, counting: pa.Table, start: datetime = ALWAYS) -> lis
         history, recorded = before.get(device_id, {}), registered.get(device_id, {})
         device = conf.devices.get(device_id)
         wanted = {instant: declared for instant, declared in history.items() if instant < start}
-        if device is not None and _is_declared_by_conf(device, recorded):
-            if not (wanted and same(wanted[max(wanted)], declaration(device, CONF))):
-                wanted[start] = _moved(history.get(start, []), device, is_new=not history)
-            wanted |= {instant: _moved(declared, device) for instant, declared in history.items() if instant >= start}
+        if device is not None and _is_declared_by_conf(version := as_version(device, CONF), recorded):
+            if not history:
+                wanted[start] = first_declaration(version)
+            elif not (wanted and same(wanted[max(wanted)][-1], version)):
+                wanted[start] = _moved(history.get(start, []), version)
+            wanted |= {instant: _moved(declared, version) for instant, declared in history.items() if instant >= start}
         else:
             wanted |= {
                 instant: [_regrouped(row, conf.groups, membership) for row in declared]
@@ -241,25 +230,27 @@ def as_declared(conf: Conf, counting: pa.Table, start: datetime = ALWAYS) -> lis
         corrections += (
             row | {"registered_at": instant}
             for instant, declared in wanted.items()
-            if [*map(_content, recorded.get(instant, []))] != [*map(_content, declared)]
+            if not _agree(recorded.get(instant, []), declared)
             for row in declared
         )
     return corrections
 
 
-def _is_declared_by_conf(device: Device, recorded: Mapping[datetime, Declaration]) -> bool:
+def _agree(recorded: Declaration, declared: Declaration) -> bool:
+    return len(recorded) == len(declared) and all(map(same, recorded, declared))
+
+
+def _is_declared_by_conf(version: Version, recorded: Mapping[datetime, Declaration]) -> bool:
     """Whether conf said the last word about a device; it did where it has changed since it was synced."""
     of_conf = [instant for instant, declared in recorded.items() if declared[-1]["origin"] == CONF]
     is_last = not recorded or max(recorded) in of_conf
-    return is_last or not same(recorded[max(of_conf)] if of_conf else None, declaration(device, CONF))
+    return is_last or not same(recorded[max(of_conf)][-1] if of_conf else None, version)
 
 
-def _moved(recorded: Declaration, device: Device, *, is_new: bool = False) -> Declaration:
-    """The declaration of conf; before its first move, as it was recorded."""
-    declared = declaration(device, CONF, is_new=is_new)
-    since = declared[0]["moved_at"]
-    earlier = [] if since is None else [row for row in recorded if row["moved_at"] is None or row["moved_at"] < since]
-    return [*earlier, *declared]
+def _moved(recorded: Declaration, version: Version) -> Declaration:
+    """The declaration of conf; before its move, as it was recorded."""
+    since = version["moved_at"]
+    return [*(row for row in recorded if since and (row["moved_at"] or ALWAYS) < since), version]
 
 
 def _regrouped(row: Version, groups: Mapping[str, Group], membership: Membership) -> Version:

@@ -33,7 +33,7 @@ from orchestration.errors import ConfError, describe
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.registry import ALWAYS, CONF, declaration, newest_declarations, versions
+from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration, versions
 from orchestration.storage.silver_inputs import silver_config
 from orchestration.storage.state_file import StateFile
 from silver.schema import DEVICES
@@ -182,12 +182,11 @@ class Watch:
                 time.sleep(RETRY_SECONDS)
 
     def _devices(self) -> pa.Table:
-        """The declaration of each that counts now."""
-        now = datetime.now(UTC)
-        declared = [declaration(device, CONF, is_new=True) for device in self._conf.devices.values()]
-        of_conf = [row | {"registered_at": ALWAYS} for rows in declared for row in rows]
-        loaded = [version for version in versions(self._conf.lake) if version["registered_at"] <= now]
-        return pa.Table.from_pylist([row for rows in newest_declarations([*of_conf, *loaded]).values() for row in rows], DEVICES)
+        """The registry, and what conf declares beside it."""
+        registered = versions(self._conf.lake)
+        added = set(self._conf.devices).difference(version["device_id"] for version in registered)
+        declared = [row for device_id in added for row in first_declaration(as_version(self._conf.devices[device_id], CONF))]
+        return pa.Table.from_pylist([*registered, *(row | {"registered_at": ALWAYS} for row in declared)], DEVICES)
 
 
 def _message(row: Mapping[str, Any], known_at: datetime) -> Message:

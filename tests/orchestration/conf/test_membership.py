@@ -1,7 +1,6 @@
 """Groups that name their devices by patterns."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -33,18 +32,6 @@ def test_a_conf_says_by_either_file_which_devices_a_group_has(folder: Path) -> N
     devices = load(folder).devices
     assert [devices[name].groups for name in ("press-01", "oven-01")] == [("press_line", "building", "kitchen"), ("kitchen", "building")]
     assert devices["press-03"].groups == ("press_line", "building")
-
-
-def test_a_device_is_in_other_groups_before_it_moved(folder: Path) -> None:
-    changed(folder, "groups", "    label: Kitchen\n", '    label: Kitchen\n    devices: ["press-0[12]"]\n')
-    moved = "since: 2026-05-01T06:00Z, before: [{groups: [building], zone: hall-1, since: 2026-01-05T06:00:00+01:00}, {}]}"
-    changed(folder, "devices", "press-01: {groups: [press_line, building], zone: hall-2}", f"press-01: {{groups: [press_line], {moved}")
-    press = load(folder).devices["press-01"]
-    assert [(press.groups, press.zone, press.since), *((site.groups, site.zone, site.since) for site in press.before)] == [
-        (("press_line", "kitchen"), None, datetime(2026, 5, 1, 6, tzinfo=UTC)),
-        (("building", "kitchen"), "hall-1", datetime(2026, 1, 5, 5, tzinfo=UTC)),
-        (("kitchen",), None, None),
-    ]
 
 
 def test_features_may_be_of_devices_that_a_pattern_names(mistakes_after: Callable[..., list[str]]) -> None:

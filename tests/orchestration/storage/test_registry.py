@@ -9,7 +9,6 @@ import pytest
 from deltalake import DeltaTable
 
 from gold.windows.spec import Group
-from orchestration.conf.devices import FormerSite
 from orchestration.conf.model import Device
 from orchestration.errors import ConfError
 from orchestration.location import Location
@@ -135,10 +134,9 @@ def test_a_dated_move_counts_by_the_time_of_the_measurement_and_what_was_recorde
 
 
 def test_before_the_first_move_of_a_device_without_a_past_it_is_known_and_in_no_group(lake: Location) -> None:
-    moved = by_id(replace(OVEN, since=MOVED), replace(PUMP, since=MOVED, before=(FormerSite(("kitchen",)),)))
-    assert [registry.sync(lake, moved, NOON), registry.sync(lake, moved, NOON)] == [2, 0]
+    moved = by_id(replace(OVEN, since=MOVED))
+    assert [registry.sync(lake, moved, NOON), registry.sync(lake, moved, NOON)] == [1, 0]
     assert counting(lake, "oven-01") == [(ALWAYS, None, []), (ALWAYS, MOVED, ["kitchen"])]
-    assert counting(lake, "pump-01") == [(ALWAYS, None, ["kitchen"]), (ALWAYS, MOVED, [])]
 
 
 def replayed(lake: Location, start: datetime = ALWAYS, **conf: Any) -> None:
@@ -169,11 +167,6 @@ def test_a_replay_from_a_day_on_leaves_what_came_before_it(divided: Location) ->
     assert [groups for _, _, groups in counting(divided, "oven-01", SECOND)] == [["all"], ["kitchen"], ["kitchen"], ["kitchen"]]
 
 
-def test_a_replay_divides_the_past_where_conf_dates_a_move(divided: Location) -> None:
-    replayed(divided, devices=by_id(replace(OVEN, since=MOVED, before=(FormerSite(("building",)),))), groups=KITCHEN)
-    assert {row[1:] for row in map(tuple_of, counting(divided, "oven-01", SECOND))} == {(None, ("building",)), (MOVED, ("kitchen",))}
-
-
 def test_before_a_dated_move_a_replay_leaves_what_was_recorded(divided: Location) -> None:
     replayed(divided, devices=by_id(replace(OVEN, groups=("building",), since=MOVED)), groups=KITCHEN)
     of_move = [groups for _, moved, groups in counting(divided, "oven-01", SECOND) if moved == MOVED]
@@ -200,10 +193,6 @@ def test_where_conf_says_what_is_recorded_a_replay_corrects_nothing(tmp_path: Pa
     registry.load(lake, csv(tmp_path, "device_id,groups\npump-01,kitchen\n"), NOON)
     replayed(lake, devices=by_id(OVEN, PUMP), groups=KITCHEN)
     assert not (tmp_path / "generations").exists()
-
-
-def tuple_of(row: tuple[datetime, datetime | None, list[str] | None]) -> tuple[Any, ...]:
-    return (*row[:2], row[2] and tuple(row[2]))
 
 
 def test_the_first_load_of_an_empty_registry_counts_always(tmp_path: Path, lake: Location) -> None:

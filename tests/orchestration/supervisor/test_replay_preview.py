@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from expectations.rule import Rule
 from gold.windows.spec import Late
 from orchestration.cli.app import exit_code
-from orchestration.conf.devices import FormerSite
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
 from orchestration.location import Location
@@ -95,10 +94,8 @@ def stricter(made: Conf) -> Conf:
 def moved(made: Conf) -> Conf:
     groups = made.groups | {"kitchen": replace(KITCHEN, lateness_seconds=60)}
     middle = START + timedelta(minutes=50)
-    oven = Device(
-        "oven", ("kitchen",), since=middle, before=(FormerSite((), None, middle - timedelta(minutes=20)), FormerSite(("kitchen",)))
-    )
-    return replace(made, groups=groups, devices=made.devices | {"oven": oven, "fridge": Device("fridge", ("kitchen",), since=middle)})
+    moved = {name: Device(name, ("kitchen",), since=middle) for name in ("oven", "mixer")}
+    return replace(made, groups=groups, devices=made.devices | moved | {"fridge": Device("fridge", ("kitchen",))})
 
 
 def read_otherwise(made: Conf) -> Conf:
