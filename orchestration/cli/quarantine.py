@@ -107,7 +107,7 @@ def _retried(lake: "Lake", chosen: "Chosen") -> list[dict[str, Any]]:
     from orchestration.errors import HeldError
     from orchestration.jobs.gold.amendments import NAME
     from orchestration.storage.lease import sole_writer
-    from orchestration.supervisor.retry_requests import ask, is_answered
+    from orchestration.supervisor.retry_requests import ask, takes_requests
     from orchestration.supervisor.run import retry_quarantine
 
     while True:
@@ -116,7 +116,7 @@ def _retried(lake: "Lake", chosen: "Chosen") -> list[dict[str, Any]]:
                 lease.share(lake.spark)
                 return retry_quarantine(lake, chosen, progress)
         except HeldError:
-            if not is_answered(lake.conf.lake):
+            if not takes_requests(lake.conf.lake):
                 raise
             click.echo("tidemark: asks the running pipeline, which does it between two gold cycles", err=True)
             if (summary := ask(lake.conf.lake, chosen)) is not None:

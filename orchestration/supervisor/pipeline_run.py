@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from orchestration.connectors.sources.schemas import Schemas
@@ -37,7 +38,6 @@ from orchestration.storage.tables import ensure
 from orchestration.supervisor import retry_requests
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
-from orchestration.supervisor.retry_requests import RetryAnswer
 from orchestration.supervisor.sinks import ChannelSender, SinkSender
 from orchestration.supervisor.status import arrears_of
 
@@ -152,22 +152,23 @@ class PipelineRun:
             self.settle()
             self._settled = versions
         if answer is not None:
-            retry_requests.answer(self._lake.conf.lake, answer)
+            answer()
         now = time.monotonic()
         self._paused_until = now + min(now - begin, PAUSE_SECONDS)
 
-    def _retry_as_requested(self) -> RetryAnswer | None:
-        """Do the retry of the quarantine that another process asks for, while silver is between two batches."""
-        request = retry_requests.requested(self._lake.conf.lake)
+    def _retry_as_requested(self) -> Callable[[], None] | None:
+        """Do the retry of the quarantine that another process asks for, while silver is between two batches; returns how to answer it."""
+        request = retry_requests.requested(lake := self._lake.conf.lake)
         if request is None or self.barrier.stop.is_set():
             return None
-        if LEDGER_FLOW not in self._jobs or amendments.NAME not in self._jobs:
-            return RetryAnswer(request.number, [], "the run that writes the lake leaves silver or gold out: stop it first.")
         try:
+            if LEDGER_FLOW not in self._jobs or amendments.NAME not in self._jobs:
+                raise TidemarkError("the run that writes the lake leaves silver or gold out: stop it first.")
             with self.barrier.hold("silver.readings"):
-                return RetryAnswer(request.number, retried_now(self._lake, Chosen(request.rule, request.source)))
+                summary = retried_now(self._lake, Chosen(request.rule, request.source))
         except TidemarkError as error:
-            return RetryAnswer(request.number, [], str(error))
+            return partial(retry_requests.answer, lake, request, None, str(error))
+        return partial(retry_requests.answer, lake, request, summary)
 
     def close_windows(self) -> None:
         """Gold of all streams, up to the same bronze batch; where the gate holds, not before all of that has passed it."""

@@ -1,12 +1,12 @@
 """Retries of the quarantine that another process asks a running pipeline for, which alone may write the lake; it does them between cycles.
 
-`retries/requested.json` in the lake names what is asked for, `retries/answered.json` what became of it.
+`retries/request.json` in the lake names what is asked for, and then what became of it.
 """
 
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestration.errors import TidemarkError
@@ -17,7 +17,6 @@ from orchestration.storage.state_file import StateFile
 from orchestration.supervisor.service_state import last_beat
 
 FOLDER = "retries"
-WAY_OUT = "Remove it, and ask again with `tidemark quarantine retry`."
 POLL_SECONDS = 0.5
 ALIVE_SECONDS = 60.0
 """A pipeline that has not said for so long that it is alive does not take requests up."""
@@ -25,23 +24,20 @@ ALIVE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class RetryRequest:
-    """`number`: unlike that of any other request."""
+    """`number`: unlike that of any other request. Once it is answered: `summary`, rows as of the command, or `error`, a sentence."""
 
     number: str
     rule: str | None
     source: str | None
-
-
-@dataclass(frozen=True)
-class RetryAnswer:
-    """`number`: of the request. `summary`: rows as of the command; `error`: a sentence, where nothing was done."""
-
-    number: str
-    summary: list[dict[str, Any]]
+    summary: list[dict[str, Any]] | None = None
     error: str | None = None
 
+    @property
+    def is_answered(self) -> bool:
+        return self.summary is not None or self.error is not None
 
-def is_answered(lake: Location) -> bool:
+
+def takes_requests(lake: Location) -> bool:
     """Whether a pipeline runs that takes requests up."""
     beat = last_beat(lake)
     return beat is not None and time.time() - beat < ALIVE_SECONDS and is_held(lake)
@@ -51,34 +47,30 @@ def ask(lake: Location, chosen: Chosen) -> list[dict[str, Any]] | None:
     """Ask the pipeline for a retry and wait for its summary; None where it ends before. TidemarkError where it cannot."""
     request = RetryRequest(uuid.uuid4().hex, chosen.rule, chosen.source)
     with sole_writer(lake / FOLDER, doing="waits for a retry of the quarantine already"):
-        _requested(lake).write(request)
+        _file(lake).write(request)
         try:
-            while is_answered(lake):
-                if (answer := _answered(lake).read()) and answer.number == request.number:
+            while takes_requests(lake):
+                answer = _file(lake).read()
+                if answer and answer.number == request.number and answer.is_answered:
                     if answer.error is not None:
                         raise TidemarkError(answer.error)
                     return answer.summary
                 time.sleep(POLL_SECONDS)
         finally:
             with suppress(FileNotFoundError):
-                _requested(lake).remove()
+                _file(lake).remove()
     return None
 
 
 def requested(lake: Location) -> RetryRequest | None:
     """Return the request that waits for an answer."""
-    request = _requested(lake).read()
-    answer = _answered(lake).read() if request else None
-    return request if request and not (answer and answer.number == request.number) else None
+    request = _file(lake).read()
+    return request if request and not request.is_answered else None
 
 
-def answer(lake: Location, answer: RetryAnswer) -> None:
-    _answered(lake).write(answer)
+def answer(lake: Location, request: RetryRequest, summary: list[dict[str, Any]] | None, error: str | None = None) -> None:
+    _file(lake).write(replace(request, summary=summary, error=error))
 
 
-def _requested(lake: Location) -> StateFile[RetryRequest]:
-    return StateFile(lake / FOLDER / "requested.json", RetryRequest, WAY_OUT)
-
-
-def _answered(lake: Location) -> StateFile[RetryAnswer]:
-    return StateFile(lake / FOLDER / "answered.json", RetryAnswer, WAY_OUT)
+def _file(lake: Location) -> StateFile[RetryRequest]:
+    return StateFile(lake / FOLDER / "request.json", RetryRequest, "Remove it, and ask again with `tidemark quarantine retry`.")

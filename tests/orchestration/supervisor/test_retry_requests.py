@@ -12,7 +12,7 @@ from orchestration.jobs.account.retry import Chosen
 from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
 from orchestration.supervisor import retry_requests
-from orchestration.supervisor.retry_requests import RetryAnswer, answer, ask, is_answered, requested
+from orchestration.supervisor.retry_requests import answer, ask, requested, takes_requests
 from orchestration.supervisor.service_state import beat
 from tests.waiting import until
 
@@ -29,7 +29,7 @@ def pipeline(lake: Location, error: str | None = None) -> Iterator[list[Chosen]]
             beat(lake)
             if request := requested(lake):
                 asked.append(Chosen(request.rule, request.source))
-                answer(lake, RetryAnswer(request.number, ROWS, error))
+                answer(lake, request, None if error else ROWS, error)
 
     with sole_writer(lake):
         beat(lake)
@@ -59,11 +59,11 @@ def test_a_retry_that_cannot_be_done_is_its_sentence(tmp_path: Path) -> None:
 def test_where_no_pipeline_runs_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Location(tmp_path)
     beat(lake)
-    assert not is_answered(lake), "nobody holds the lake"
+    assert not takes_requests(lake), "nobody holds the lake"
     with sole_writer(lake):
-        assert is_answered(lake)
+        assert takes_requests(lake)
         monkeypatch.setattr(retry_requests, "ALIVE_SECONDS", 0.0)
-        assert not is_answered(lake), "it holds the lake, and is no pipeline"
+        assert not takes_requests(lake), "it holds the lake, and is no pipeline"
         assert ask(lake, Chosen()) is None
     assert requested(lake) is None
 
@@ -79,5 +79,5 @@ def test_two_do_not_ask_at_once(tmp_path: Path) -> None:
             ask(lake, Chosen())
         request = requested(lake)
         assert request is not None
-        answer(lake, RetryAnswer(request.number, ROWS))
+        answer(lake, request, ROWS)
         first.join()
