@@ -3,7 +3,7 @@
 Without Spark: from the measurements of silver_after.py, the windows that they are in and that are closed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,11 +18,13 @@ from gold.schema import KINDS
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import features_of
 from orchestration.conf.model import Conf
+from orchestration.location import Location
 from orchestration.serving.sql.duckdb_engine import create_views
 from orchestration.storage.delta import is_table, literal, path_of, table_of
 from orchestration.storage.ops_tables import TICKS
 from orchestration.storage.seals import damages
-from orchestration.storage.views import View, views
+from orchestration.storage.tables import LakeStore
+from orchestration.storage.views import views
 from orchestration.supervisor.silver_after import Inputs, TableChange, silver_after
 from orchestration.utc import to_iso
 
@@ -65,9 +67,21 @@ VECTORS = """
       on f.device_group = w.device_group and f.metric = w.metric and coalesce(f.device_id, w.device_id) = w.device_id
   ) group by device_group
 """
+OF_GOLD = {kind: f"gold.{kind}" for kind in KINDS}
+BEFORE = {
+    "late_before": (
+        "device_group varchar, bronze_batch bigint, bronze_row bigint, part int, ended double",
+        "select device_group, bronze_batch, bronze_row, part, epoch(window_end) from gold.late",
+    ),
+    "windows_before": (
+        "device_group varchar, device_id varchar, metric varchar, window_start timestamptz, window_end timestamptz",
+        "select device_group, device_id, metric, window_start, window_end from gold.aggregates",
+    ),
+}
+"""Columns and query by name, of rows that readers see now."""
 VANISHING = """
   select device_group, metric, count(*) as windows, min(window_start) as first_at, max(window_end) as last_at
-  from before anti join windows using (device_group, device_id, metric, window_start, window_end)
+  from windows_before anti join windows using (device_group, device_id, metric, window_start, window_end)
   where device_group in {replayed} or not device_group in {declared}
   group by all order by all
 """
@@ -116,46 +130,40 @@ def preview(inputs: Inputs) -> ReplayPreview:
 
 
 def _gold(store: duckdb.DuckDBPyConnection, inputs: Inputs) -> tuple[list[TableChange], list[Vanishing]]:
+    """`rows_before`: as readers see them; None of all where a table of gold is damaged, as a replay is the way out of that."""
     conf, groups = inputs.lake.conf, {group.name: group for group in inputs.groups}
-    shown = _shown(inputs)
-    create_views(store, [shown[name] for name in ("gold.aggregates", "gold.vectors", "gold.late") if name in shown])
+    is_damaged = any(damages(path) for path in _paths(inputs.lake))
+    shown = {} if is_damaged else views(conf, inputs.snapshot)
+    create_views(store, [shown[name] for name in OF_GOLD.values() if name in shown])
     _settings(store, conf, inputs)
-    identity = "device_group, bronze_batch, bronze_row, part, epoch(window_end) as ended"
-    nothing = "select '' as device_group, 0 as bronze_batch, 0 as bronze_row, 0 as part, 0.0 as ended where false"
-    store.execute(f"create table late_before as {f'select {identity} from gold.late' if 'gold.late' in shown else nothing}")
+    for name, (columns, query) in BEFORE.items():
+        store.execute(f"create table {name} ({columns})")
+        if query.rpartition(" ")[2] in shown:
+            store.execute(f"insert into {name} {query}")
     for statement in (PLACED, CLOSED, LATE_AGAIN, WINDOWS):
         store.execute(statement)
-    before = {kind: _by_group(store, f"from gold.{kind}") if f"gold.{kind}" in shown else {} for kind in KINDS}
+    before = {kind: _by_group(store, f"from {name}") if name in shown else {} for kind, name in OF_GOLD.items()}
     after = {
         "aggregates": _by_group(store, "from windows"),
         "vectors": dict(store.sql(VECTORS).fetchall()),
         "late": _by_group(store, "from late_again"),
     }
-    vanishing = []
-    if "gold.aggregates" in shown:
-        store.execute("create table before as select device_group, device_id, metric, window_start, window_end from gold.aggregates")
-        names = {"replayed": _listed(groups), "declared": _listed(conf.groups)}
-        vanishing = [Vanishing(*row) for row in store.sql(VANISHING.format(**names)).fetchall()]
-    gone = {name: sum(row.windows for row in vanishing if row.device_group == name) for name in {row.device_group for row in vanishing}}
-    is_damaged = _is_damaged(inputs)
+    names = {"replayed": literal([*groups, ""]), "declared": literal([*conf.groups, ""])}
+    vanishing = [Vanishing(*row) for row in store.sql(VANISHING.format(**names)).fetchall()]
     changes = []
     for name in dict.fromkeys([*groups, *(group for group in before["aggregates"] if group not in conf.groups)]):
-        for kind in KINDS:
+        gone = sum(row.windows for row in vanishing if row.device_group == name)
+        for kind, table in OF_GOLD.items():
             old, new = before[kind].get(name, 0), after[kind].get(name, 0)
             if old or new or kind == "aggregates":
-                vanish = gone.get(name, 0) if kind == "aggregates" else None
-                changes.append(TableChange(name, f"gold.{kind}", None if is_damaged else old, new, vanish))
+                changes.append(TableChange(name, table, None if is_damaged else old, new, gone if kind == "aggregates" else None))
     return changes, vanishing
 
 
-def _shown(inputs: Inputs) -> Mapping[str, View]:
-    """Views of gold as readers see them; none where the tables are damaged: a replay is the way out of that."""
-    return {} if _is_damaged(inputs) else views(inputs.lake.conf, inputs.snapshot)
-
-
-def _is_damaged(inputs: Inputs) -> bool:
-    names = {inputs.lake.generation.gold(group.stream, kind) for group in inputs.lake.conf.groups.values() for kind in KINDS}
-    return any(damages(inputs.lake.table_path(name)) for name in names if is_table(inputs.lake.table_path(name)))
+def _paths(lake: LakeStore) -> Iterator[Location]:
+    for name in {lake.generation.gold(group.stream, kind) for group in lake.conf.groups.values() for kind in KINDS}:
+        if is_table(path := lake.table_path(name)):
+            yield path
 
 
 def _settings(store: duckdb.DuckDBPyConnection, conf: Conf, inputs: Inputs) -> None:
@@ -191,7 +199,3 @@ def _features(group: Group) -> Iterator[tuple[str, str | None, str]]:
 
 def _by_group(store: duckdb.DuckDBPyConnection, rows: str) -> dict[str, int]:
     return dict(store.sql(f"select device_group, count(*) {rows} group by device_group").fetchall())
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    return literal([*names, ""])
