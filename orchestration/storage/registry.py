@@ -25,12 +25,13 @@ from orchestration.location import Location
 from orchestration.storage.commit import append_rows, create, widen
 from orchestration.storage.delta import is_table, path_of, python_rows, rows_of, table_of
 from orchestration.storage.generations import Generation
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.lease import holding
 from orchestration.utc import EPOCH, MICROSECOND
 from silver.account import among
 from silver.schema import DEVICES
 
-TABLE, CORRECTIONS = "silver.devices", "silver.device_corrections"
+TABLE = "silver.devices"
 CONF = "conf"
 ALWAYS = EPOCH
 # A micro-batch that is running has read the registry already, and its events came before it began: a version for a later instant

@@ -15,6 +15,7 @@ from orchestration.storage import generations, references, registry, snapshots
 from orchestration.storage.bindings import REPAIR, REPLAY
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import GAPS, LEDGER, LEDGER_SCHEMA, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_log, damages, listed, number
 from orchestration.storage.tables import LakeStore
@@ -41,7 +42,7 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, registry.CORRECTIONS, references.TABLE)}
+    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, CORRECTIONS, references.TABLE)}
 
 
 def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:

@@ -9,12 +9,12 @@ import pyarrow as pa
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import is_table, path_of, table_of, version_of
-from orchestration.storage.lake_layout import MAPPED
+from orchestration.storage.lake_layout import CORRECTIONS, MAPPED
 from orchestration.storage.mapped_tables import mapped_reference_data, write_mapped
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
 from orchestration.storage.references import TABLE as REFERENCES
-from orchestration.storage.registry import CORRECTIONS, in_force
 from orchestration.storage.registry import TABLE as DEVICES
+from orchestration.storage.registry import in_force
 from orchestration.storage.tables import LakeStore
 from silver.enrich import ReferenceData
 from silver.policy import SilverConfig

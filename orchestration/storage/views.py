@@ -10,6 +10,7 @@ from orchestration.conf.place import GroupWindows
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, literal
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.snapshot import Snapshot
 from silver.schema import SOMETHING_IS_MEASURED
 
@@ -97,7 +98,7 @@ def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None
     logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
     for name in sorted({f"{log.parent.parent.name}.{log.parent.name}" for log in logs if log.parent.parent.name != "gold"}):
         part = _part(lake, generation, snapshot, name)
-        of_prefix = snapshot and part.version is not None and name.startswith(("bronze.", "silver."))
+        of_prefix = snapshot and part.version is not None and name.startswith(("bronze.", "silver.")) and name != CORRECTIONS
         bounds = [f"bronze_batch <= {snapshot.bronze_batch}"] if snapshot and of_prefix else []
         for shown in (name, "silver.without_measurements") if name == "silver.quarantine" else (name,):
             conditions = [CONDITIONS[shown], *bounds] if shown in CONDITIONS else bounds

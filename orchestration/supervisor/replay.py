@@ -38,6 +38,7 @@ from orchestration.storage.commit import create, fence
 from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import FLOWS, GoldPosition, retried
 from orchestration.storage.retention import first_version
@@ -69,7 +70,7 @@ class Plan:
     def places(self) -> Iterable[str]:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
-            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, registry.CORRECTIONS, LEDGER))
+            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, CORRECTIONS, LEDGER))
             yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME, FLOWS))
             yield from (f"gold/{kind}" for kind in (*FLOW_KINDS, "alerts"))
         yield from (f"checkpoints/gold.{stream}" for stream in self.streams)

@@ -13,6 +13,7 @@ from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.state_file import StateFile
 from orchestration.utc import from_micros
@@ -60,11 +61,10 @@ def latest_snapshot(conf: Conf) -> LakeSnapshot:
 
 def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
     """Return the tables at the versions that a snapshot pins. It does not pin the registry and references, which only grow: their newest
-    version is taken."""
+    version is taken. Corrections of the registry are pinned where there were any: they change what came before them."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
-    return replace(
-        latest, versions={**latest.versions, **snapshot.versions}, bronze_batch=snapshot.bronze_batch, closed_until=snapshot.closed_until
-    )
+    versions = {name: version for name, version in latest.versions.items() if name != CORRECTIONS} | dict(snapshot.versions)
+    return replace(latest, versions=versions, bronze_batch=snapshot.bronze_batch, closed_until=snapshot.closed_until)
 
 
 def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
@@ -82,7 +82,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
 
 
 def _names(conf: Conf, generation: Generation) -> list[str]:
-    silver = [f"silver.{name}" for name in ("devices", "device_corrections", "references", "readings", "quarantine", "late", "duplicates")]
+    silver = [CORRECTIONS, *(f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates"))]
     gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
     return ["bronze.events", "ops.ledger", *silver, *gold, *conf.tables_of_incrementals]
 

@@ -39,6 +39,7 @@ from orchestration.location import Location
 from orchestration.storage import registry
 from orchestration.storage.commit import append_rows, replace_rows
 from orchestration.storage.delta import literal, version_of, written_by
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.row_pieces import merged
@@ -146,8 +147,8 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
 
 def _carry_out(lake: Lake, this: PendingRetry) -> None:
     if corrections := [*rows_of(_outcome(lake) / CORRECTED)]:
-        app_id = lake.app_id(NAME, registry.CORRECTIONS)
-        append_rows(lake.table_path(registry.CORRECTIONS), pa.concat_tables(corrections), app_id, this.number)
+        app_id = lake.app_id(NAME, CORRECTIONS)
+        append_rows(lake.table_path(CORRECTIONS), pa.concat_tables(corrections), app_id, this.number)
     for name, readmitted in (("silver.late", account.late), ("silver.duplicates", account.duplicates)):
         rows = (readmitted(rows, this.number) for rows in rows_of(_outcome(lake) / WITH_KEPT))
         append_once(lake, name, rows, lake.app_id(NAME, name), this.number)

@@ -6,7 +6,8 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold.flows import flow_positions
 from orchestration.jobs.gold.prefix import consistent_prefix
-from orchestration.storage.delta import version_of
+from orchestration.storage.delta import is_table, version_of
+from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
 
@@ -17,6 +18,8 @@ def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
     if prefix is None or any(flow.bronze_batch != prefix.bronze_batch for flow in flows.values()):
         return None
     versions = {name: version_of(table.location) for name, table in lake.tables.items()}
+    if is_table(corrections := lake.table_path(CORRECTIONS)):
+        versions[CORRECTIONS] = version_of(corrections)
     newest = find_snapshot(lake.conf.lake)
     number = lake.generation.generation
     if newest is not None and (newest.generation, newest.bronze_batch, newest.versions) == (number, prefix.bronze_batch, versions):

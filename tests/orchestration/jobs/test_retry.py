@@ -16,6 +16,8 @@ from rich.console import Console
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import pinned_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
@@ -26,6 +28,7 @@ from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
 from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.location import Location
+from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.run import retry_quarantine
 from silver.spec import Origin, PayloadFormat, Time
@@ -106,6 +109,11 @@ def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
 def wrong(made: Conf) -> list[Any]:
     """What `tidemark ledger` and `tidemark verify` find."""
     return [*accounted(made)[1], *differences(made)]
+
+
+def wrong_in(made: Conf, snapshot: Snapshot) -> list[Any]:
+    """What `tidemark verify` finds in a snapshot."""
+    return [difference for outcome in verify(pinned_snapshot(made, snapshot), made).outcomes for difference in outcome.first]
 
 
 def temperature(made: Conf, minute: int) -> list[float]:
@@ -227,9 +235,15 @@ def test_a_device_that_was_unknown_by_mistake_is_mended_by_declaring_it_and_a_re
     lake = Lake(renamed, spark).interpreted()
     with quarantine_retry(lake, Chosen(source="nobody's")) as foreseen:
         assert not foreseen.is_change
+    with quarantine_retry(lake, Chosen("device_is_known")) as verdict, killed_before(1):
+        retry.carry_out(lake, verdict)
+    assert [[row[name] for name in retry.COLUMNS] for row in verdict.summary] == [["plant", 4, 2, 0, 2, 0]]
+    snapshot = all_snapshots(renamed.lake)[-1]
+    assert wrong_in(renamed, snapshot) == [], "the registry is corrected, and nothing is readmitted"
     with Progress([AMENDMENTS], Console(file=io.StringIO())) as progress:
         told = retry_quarantine(Lake(renamed, spark), Chosen("device_is_known"), progress)
-    assert [[row[name] for name in retry.COLUMNS] for row in told] == [["plant", 4, 2, 0, 2, 0]]
+    assert [[row[name] for name in retry.COLUMNS] for row in told] == [["plant", 2, 0, 0, 2, 0]]
+    assert [wrong_in(renamed, pinned) for pinned in (snapshot, all_snapshots(renamed.lake)[-1])] == [[], []]
     assert sorted(table(renamed, "silver.quarantine").device_id) == ["oven-1", "oven-1"], "nobody has declared it again"
     assert sorted(table(renamed, "silver.late").value) == [1, 2]
     assert wrong(renamed) == []
