@@ -26,6 +26,7 @@ from silver.spec import ELEMENT
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
 SNIFF = "select Delimiter, Quote, HasHeader, len(Columns) from sniff_csv(?, ignore_errors = true, null_padding = true)"
+"""Only separator, quote and header: it takes a decimal comma for a separator, and `read_json_auto` gives times without their format."""
 TOA5 = "TOA5, a file of a Campbell logger: the second line names the columns, and lines 2 to 4 of each file go to silver.quarantine"
 MAX_COLUMNS_BY_HEADER = 64
 """The silver layer reads wider rows only with their columns in conf."""
