@@ -27,7 +27,7 @@ from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import maintenance
 from orchestration.jobs.gold import amendments
 from orchestration.location import Location
-from orchestration.storage import bindings, lease, registry
+from orchestration.storage import bindings, lease, registry, silver_inputs
 from orchestration.storage.delta import table_of
 from orchestration.storage.retention import RetentionNeeds
 from silver import account as account_of_silver
@@ -141,6 +141,23 @@ def new_device(day: Day) -> list[str]:
     return later.wrong()
 
 
+def without_moves(patch: pytest.MonkeyPatch) -> None:
+    def undated(*generation: Any) -> pa.Table:
+        rows = registry.in_force(*generation)
+        return rows.set_column(rows.column_names.index("moved_at"), rows.field("moved_at"), pa.nulls(len(rows), pa.timestamp("us", "UTC")))
+
+    patch.setattr(silver_inputs, "in_force", undated)
+
+
+def moved_device(day: Day) -> list[str]:
+    """A device has moved between two runs, and what it measured before that comes after it."""
+    day.first()
+    oven = Device("oven", ("presses",), since=START + timedelta(hours=2))
+    later = Day(replace(day.made, devices=day.made.devices | {"oven": oven}), day.spark)
+    later.second()
+    return later.wrong()
+
+
 def hour_that_comes_twice(day: Day) -> list[str]:
     """A reading of 02:30 on the night on which summer time ends in Berlin."""
     local = replace(SHAPE, time=Time("ts", time_zone="Europe/Berlin"))
@@ -240,6 +257,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "prefix cut of verify": (verify_without_prefix, bronze_ahead),
     "fill bound": (without_fill_bound, whole_day),
     "registry re-read": (with_frozen_registry, new_device),
+    "dated moves": (without_moves, moved_device),
     **aggregation_bugs.BUGS,
     **flow_bugs.BUGS,
 }
