@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from orchestration.connectors.sources.source import Source
+from orchestration.storage.meeting import Meeting
 from orchestration.storage.tables import Table
 
 
@@ -15,6 +16,11 @@ class _Named:
 
     name: str
     tables: tuple[Table, ...]
+
+    @property
+    def whole(self) -> str:
+        """The name without that of a lane: the queries of all lanes of silver run together."""
+        return self.name.partition("@")[0]
 
     @property
     def layer(self) -> str:
@@ -31,11 +37,15 @@ class Intake(_Named):
 
 @dataclass(frozen=True)
 class Flow(_Named):
-    """`write(batch, batch_id)` appends each micro-batch of `rows()` to the tables; `reads` names those that it reads."""
+    """`write(batch, batch_id)` appends each micro-batch of `rows()` to the tables; `reads` names those that it reads.
+
+    `meeting`: where the lanes of silver wait for each other.
+    """
 
     reads: tuple[str, ...]
     rows: Callable[[], DataFrame]
     write: Callable[[DataFrame, int], None]
+    meeting: Meeting | None = None
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ flows: each time, it does what they left to do since it ran last. Nothing else i
 """
 
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold.windows.aggregates import COUNTED, aggregates, of_groups, ticks
+from gold.windows.aggregates import COUNTED, aggregates, clock, of_groups, ticks
 from orchestration.connectors.sources.all import sources
 from orchestration.engine import windows, writing
 from orchestration.engine.lake import Lake
@@ -25,6 +25,8 @@ from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.gold import amendments
 from orchestration.jobs.gold.flows import follow_all
 from orchestration.storage.bindings import THE_BEGINNING, start_of
+from orchestration.storage.lanes import FLOW, lanes_of
+from orchestration.storage.meeting import Meeting
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from orchestration.storage.positions import FLOWS
 from orchestration.storage.silver_inputs import publish, silver_config
@@ -35,7 +37,7 @@ def flows(lake: Lake) -> list[Intake | Flow | Job]:
     """The intake, and every flow and job that the conf asks for, in the order in which data passes them."""
     return [
         bronze_events(lake),
-        silver_readings(lake),
+        *silver_readings(lake),
         silver_ledger(lake),
         *(gold(lake, stream) for stream in lake.conf.streams),
         gold_amendments(lake),
@@ -47,20 +49,24 @@ def bronze_events(lake: Lake) -> Intake:
     return Intake(EVENTS, (lake.tables[EVENTS],), sources=lambda: sources(lake.conf))
 
 
-def silver_readings(lake: Lake) -> Flow:
-    table = lake.tables["silver.readings"]
-    return Flow(
-        table.name,
-        (table,),
-        (EVENTS,),
+def silver_readings(lake: Lake) -> list[Flow]:
+    """A query for each lane of sources; they meet at each bronze batch, to write it together."""
+    table, lanes = lake.tables[FLOW], lanes_of(lake)
+    starts = cache(lambda: {name: start_of(lake, name).bronze_batch for name in lanes.flows})
+    meeting = Meeting(starts, partial(writing.commit_readings, table))
+
+    def accepted(name: str, of_lane: str | None, lateness_seconds: int) -> DataFrame:
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
-        rows=lambda: readings(
-            lake.stream(table.name, EVENTS, start_of(lake, table.name).version, 1),
-            publish(lake),
-            silver_config(lake.conf),
-        ),
-        write=partial(writing.readings, lake, table),
-    )
+        events = lake.stream(name, EVENTS, start_of(lake, name).version, 1)
+        events = events if of_lane is None else events.where(of_lane)
+        return readings(events, publish(lake), silver_config(lake.conf), lateness_seconds)
+
+    def flow(name: str, of_lane: str | None, lateness_seconds: int) -> Flow:
+        rows = partial(accepted, name, of_lane, lateness_seconds)
+        return Flow(name, (table,), (EVENTS,), rows, partial(writing.readings, lake, name, meeting), meeting)
+
+    default = flow(FLOW, lanes.of_default(), lake.conf.policy.lateness_seconds)
+    return [default, *(flow(lane.flow, lane.sql(), lane.bounds.lateness_seconds) for lane in lanes.present)]
 
 
 def silver_ledger(lake: Lake) -> Job:
@@ -75,10 +81,13 @@ def gold(lake: Lake, stream: str) -> Flow:
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
         all_readings = lake.stream(f"gold.{stream}", "silver.readings", start.version, name="readings")
-        of_stream = of_groups(all_readings, groups).select(*COUNTED)
+        ahead = lake.conf.ahead_of(stream)
+        capped = [] if ahead is None else [clock(ahead)]
+        of_stream = of_groups(all_readings, groups).select(*COUNTED, *capped)
         if has_ticks:
             of_ticks = lake.stream(f"gold.{stream}", TICKS.table, name="ticks").where(F.col("stream") == stream)
-            of_stream = of_stream.unionByName(ticks(of_ticks, groups))
+            instants = ticks(of_ticks, groups)
+            of_stream = of_stream.unionByName(instants.select("*", clock(None)) if capped else instants)
         closed = aggregates(of_stream, groups, metrics)
         return closed if start == THE_BEGINNING else closed.where(F.unix_millis("window_end") > start.closed_until_ms)
 

@@ -31,7 +31,7 @@ WITH_REFERRED = """
 
 def conditions(config: SilverConfig) -> dict[str, str]:
     """Every rule by its name, in SQL of DuckDB: true or false of each measurement. Workers get it, and need no parser."""
-    return {name: f"coalesce({holds}, false)" for name, holds in rules_of(config.policy, config.rules).items()}
+    return {name: f"coalesce({holds}, false)" for name, holds in rules_of(config.policy, config.rules, config.ahead_seconds).items()}
 
 
 def judged(events: pa.Table, reference_data: ReferenceData, config: SilverConfig) -> Iterator[pa.Table]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass as plain_dataclass
+from dataclasses import field
 from enum import StrEnum
 
 from pydantic import Field
@@ -29,7 +30,8 @@ class Policy(Setting):
     """Promises of the silver layer."""
 
     lateness_seconds: Seconds = Field(ge=0, examples=[600])
-    """How long a reading may arrive after a newer one, of whatever source and device, and still count. A reading further behind is late."""
+    """How long a reading may arrive after a newer one, of whatever device, and still count. A reading further behind is late. A source may
+    have bounds of its own."""
     max_future_seconds: Seconds = Field(default=300, ge=0)
     """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
     watermark."""
@@ -46,9 +48,19 @@ class Policy(Setting):
     )
 
 
+@plain_dataclass(frozen=True, order=True)
+class Bounds:
+    """How far a reading may be behind the newest one of its lane, and ahead of its arrival. Sources with equal bounds are a lane."""
+
+    lateness_seconds: int
+    ahead_seconds: int
+
+
 @plain_dataclass(frozen=True)
 class SilverConfig:
     """`shapes` is by name of source, `metrics` the catalogue by name; `rules` are those of conf/rules.yml.
+
+    `ahead_seconds`: by source, where it is not `max_future_seconds` of the policy.
 
     `load_registry_formats`: the shapes of sources with the schemas of their registries; asked for each batch, as ids come up while a stream
     runs.
@@ -59,3 +71,4 @@ class SilverConfig:
     metrics: Mapping[str, Metric]
     rules: tuple[Rule, ...] = ()
     load_registry_formats: Callable[[], Mapping[str, PayloadFormat]] | None = None
+    ahead_seconds: Mapping[str, int] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from silver.schema import KEYS, READING_COLUMNS, READINGS
 LoadReferenceData = Callable[[], ReferenceData]
 """Asked by each task of Spark, in its worker: devices are registered while a stream runs."""
 LATE, DUPLICATE = "late", "duplicate"
+MILLISECOND = 1_000
 RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
 """Grain: one measurement that was no reading when it came. `kind`: LATE or DUPLICATE."""
 REPLAYED = f"""
@@ -44,11 +45,17 @@ batch, which knows no order, the measurement that was kept then.
 """
 
 
-def readings(events: DataFrame, load: LoadReferenceData, config: SilverConfig) -> DataFrame:
+def readings(events: DataFrame, load: LoadReferenceData, config: SilverConfig, lateness_seconds: int) -> DataFrame:
     """Accepted measurements, the first of each key. In a stream, a row behind the watermark is not among them (it is late). Keys are never
     null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest."""
-    rows = accepted(events, load, config).withWatermark("event_time", f"{config.policy.lateness_seconds} seconds")
-    return rows.dropDuplicates(KEYS)
+    rows = accepted(events, load, config)
+    # A watermark begins at 1970, and what is before would be late in the first batch. So the operator sees such a time as the first instant
+    # behind it, and the time itself beside the metric. All other rows it sees as they are, as checkpoints of before have them.
+    is_before = F.unix_micros("event_time") < MILLISECOND
+    metric = F.when(is_before, F.concat_ws("@", "metric", F.unix_micros("event_time"))).otherwise(F.col("metric"))
+    clock = F.when(is_before, F.timestamp_micros(F.lit(MILLISECOND))).otherwise(F.col("event_time"))
+    timed = rows.withColumns({"metric_at": metric, "clock": clock}).withWatermark("clock", f"{lateness_seconds} seconds")
+    return timed.dropDuplicates(["device_id", "metric_at", "clock"]).select(*rows.columns)
 
 
 def accepted(events: DataFrame, load: LoadReferenceData, config: SilverConfig) -> DataFrame:

@@ -5,7 +5,8 @@ so that a quarantined row names causes and not their consequences.
 A row that breaks `something_is_measured` breaks no other rule: a healthy device has sent something else than a measurement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from expectations.rule import Kind, Rule
 from silver.policy import Policy, Unknown
@@ -27,8 +28,12 @@ READING = {
 """Columns of silver.readings, for conditions. A test compares them: Arrow, which has them, takes longer to load than all else of a conf."""
 
 
-def rules_of(policy: Policy, declared: Sequence[Rule]) -> dict[str, str]:
-    """The built-in rules under this policy, then those of conf/rules.yml, by name, in DuckDB's SQL, which ends in an error for no row."""
+def rules_of(policy: Policy, declared: Sequence[Rule], ahead_seconds: Mapping[str, int] = MappingProxyType({})) -> dict[str, str]:
+    """The built-in rules under this policy, then those of conf/rules.yml, by name, in DuckDB's SQL, which ends in an error for no row.
+
+    `ahead_seconds`: by source, where it has a bound of its own.
+    """
+    most_ahead = _by_source(ahead_seconds, policy.max_future_seconds)
     asked_of_measured = {
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
@@ -37,7 +42,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> dict[str, str]:
         # A clock that was never set shows 1970, or the start of an epoch of its own; its readings would open windows there.
         "event_time_is_not_too_old": f"event_time is null or event_time >= ingested_at - to_seconds({policy.max_age_seconds})",
         # An event time from a broken clock would push the watermark ahead and turn every later good row away.
-        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({policy.max_future_seconds})",
+        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({most_ahead})",
         "value_is_a_number": "metric is null or not is_unit_known or isfinite(value)",
         "value_is_in_range": "value is null or isnan(value) or value between coalesce(minimum, value) and coalesce(maximum, value)",
         "unit_is_known": "is_unit_known",
@@ -55,6 +60,11 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> dict[str, str]:
         SOMETHING_IS_MEASURED: "is_measured or not is_readable or not is_utf8",
         **{name: f"not is_measured or ({holds})" for name, holds in asked_of_measured.items()},
     }
+
+
+def _by_source(numbers: Mapping[str, int], otherwise: int) -> str:
+    cases = "".join(f" when '{name}' then {number}" for name, number in sorted(numbers.items()))
+    return f"case source{cases} else {otherwise} end" if cases else str(otherwise)
 
 
 def _declared(rule: Rule) -> tuple[str, str]:

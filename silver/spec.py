@@ -262,6 +262,12 @@ class PayloadFormat(Setting):
     nobody knows the schema of this id. Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in
     base64 whose last file declares the message."""
 
+    def may_bring(self, metric: str) -> bool:
+        """Whether it may bring readings of a metric: of wide rows conf names each; of long rows only the events do, unless it is one."""
+        if self.metrics:
+            return metric in self.metrics
+        return self.metric is None or self.metric.constant in {None, metric}
+
     @property
     def is_binary(self) -> bool:
         """Whether payloads are no text."""

@@ -93,11 +93,19 @@ def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
     )
 
 
+def clock(ahead_seconds: int | None) -> Column:
+    """The instant up to which a reading moves the watermark of its stream, as `clock`: no further than this beyond its arrival. None: its
+    event time. What is known beforehand, such as prices of the next day, then makes no reading of today late for its group."""
+    if ahead_seconds is None:
+        return F.col("event_time").alias("clock")
+    return F.least("event_time", F.timestamp_micros(F.unix_micros("ingested_at") + ahead_seconds * 1_000_000)).alias("clock")
+
+
 def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Metrics) -> DataFrame:
     """Return one row per reading, group and window, with all columns of readings.
 
     In a stream there is one watermark: the largest lateness of the groups.
-    The watermark follows the event time of readings, and a window closes once its *end* is behind it, whatever its step:
+    The watermark follows `clock`, or else the event time of readings, and a window closes once its *end* is behind it, whatever its step:
     `window_end` carries the mark that Spark's own `window` puts on its column. (With the window's start as watermark
     column, short windows would wait for the longest one.)
     """
@@ -107,7 +115,7 @@ def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Metrics) -> 
     group = F.explode(members) if len(groups) > 1 else F.lit(groups[0].name)
     window_end = F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000})
     return (
-        readings.withWatermark("event_time", f"{lateness} seconds")
+        readings.withWatermark("clock" if "clock" in readings.columns else "event_time", f"{lateness} seconds")
         .select("*", _end_seconds(used).alias("end_seconds"))
         .select(*readings.columns, group.alias("device_group"), window_end)
     )

@@ -46,8 +46,9 @@ class Group(Setting):
     name: EntryName
     metrics: UniqueSome[MetricName] = Field(examples=[["temperature", "humidity"]])
     """Metrics of metrics.yml that this group aggregates."""
-    lateness_seconds: Seconds = Field(default=None, ge=0, examples=[600])  # type: ignore[assignment]  # until the policy is known
-    """How far behind the newest reading a reading may be and still count in its window. Absent: that of the policy."""
+    lateness_seconds: Seconds = Field(default=None, ge=0, examples=[600])  # type: ignore[assignment]  # until sources are known
+    """How far behind the newest reading a reading may be and still count in its window. Absent: that of the source, where all sources that
+    may bring its metrics have the same; else that of the policy."""
     stream: Identifier = Field(default_factory=lambda data: data["name"], examples=["line"])
     """Groups with the same stream share one streaming query, with the largest lateness of theirs. Absent: the group's own name."""
     vector: Annotated[OrAbsent[Vector], AfterValidator(_with_features)] = Field(

@@ -87,7 +87,7 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     from rich.console import Console
 
     from orchestration.audit.reconciliation.account import account, open_tables
-    from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies, seal_violations
+    from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies, seal_violations, twice
     from orchestration.engine.lake import Lake
     from orchestration.storage.payload_formats import payload_formats
     from orchestration.storage.seals import damaged_files, damaged_log
@@ -100,7 +100,7 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
         if files := damaged(tables) or seal_violations(lake, partial(damaged_files, since=since)):
             return [], files
         result = account(tables, since)
-        return result.batches, discrepancies(tables, result, payload_formats(lake.conf))
+        return result.batches, [*discrepancies(tables, result, payload_formats(lake.conf)), *twice(lake)]
 
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":

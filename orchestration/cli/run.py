@@ -83,10 +83,11 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
 
 
 def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Intake | Flow | Job]":
-    unknown = sorted(set(names) - {flow.name for flow in declared})
+    offered = dict.fromkeys(flow.whole for flow in declared)
+    unknown = sorted(set(names) - offered.keys())
     if unknown:
-        raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(flow.name for flow in declared)}")
-    return [flow for flow in declared if (not layers or flow.layer in layers) and (not names or flow.name in names)]
+        raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(offered)}")
+    return [flow for flow in declared if (not layers or flow.layer in layers) and (not names or flow.whole in names)]
 
 
 def _noting(conf: "Conf") -> "AbstractContextManager[Callable[[Mapping[str, Any]], None]]":

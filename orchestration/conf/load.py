@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from gold.windows.spec import Group
 from orchestration.conf.devices import Membership
 from orchestration.conf.diagnostic import Diagnostic, counted
 from orchestration.conf.document import Document, read_document
@@ -74,13 +75,9 @@ def _conf(folder: Path, settings: Settings) -> Conf:
     """Nothing here can fail on settings that passed the checks."""
     pipeline, groups = settings.pipeline, settings.groups.groups or {}
     membership = Membership({name: group.devices for name, group in groups.items()})
-    lateness = pipeline.policy.lateness_seconds
-    complete = {
-        name: replace(group, lateness_seconds=lateness) if group.lateness_seconds is None else group for name, group in groups.items()
-    }
     features = {name: group.vector.features for name, group in groups.items() if group.vector}
     alerts = {name: replace(alert, signal=alert.signal_of(features)) for name, alert in (settings.alerts.alerts or {}).items()}
-    return Conf(
+    conf = Conf(
         folder=folder.resolve(),
         pipeline=pipeline.pipeline,
         lake=Location(pipeline.lake),
@@ -89,7 +86,7 @@ def _conf(folder: Path, settings: Settings) -> Conf:
         sources={name: _source(settings, name, source) for name, source in settings.sources.sources.items()},
         metrics=settings.metrics.metrics,
         devices={name: membership.completed(device) for name, device in (settings.devices.devices or {}).items() if device},
-        groups=complete,
+        groups=groups,
         rules=tuple((settings.rules.rules or {}).values()),
         flows=settings.flows.flows or {},
         maintenance=pipeline.maintenance,
@@ -105,6 +102,16 @@ def _conf(folder: Path, settings: Settings) -> Conf:
         notice_policies={**alerts},
         channels=settings.alerts.channels,
     )
+    return replace(conf, groups={name: _complete(conf, group) for name, group in groups.items()})
+
+
+def _complete(conf: Conf, group: Group) -> Group:
+    """A group has the lateness of the lane of which all its readings are, where that is known by its metrics; else that of the policy."""
+    if group.lateness_seconds is not None:
+        return group
+    bounds = conf.bounds_of(group.metrics)
+    lateness = bounds.pop().lateness_seconds if len(bounds) == 1 else conf.policy.lateness_seconds
+    return replace(group, lateness_seconds=lateness)
 
 
 def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
@@ -120,4 +127,4 @@ def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
     transport = source.transport
     if source.mqtt and not source.mqtt.client_id:
         transport = replace(source.mqtt, client_id=f"tidemark-{settings.pipeline.pipeline}-{name}")
-    return Source(name, payload, transport, source.paused)
+    return Source(name, payload, transport, source.paused, source.lateness_seconds, source.ahead_seconds)

@@ -1,7 +1,7 @@
 """The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
 from orchestration.location import Location
-from silver.policy import Policy
+from silver.policy import Bounds, Policy
 from silver.spec import Metric, PayloadFormat
 
 __all__ = [
@@ -44,12 +44,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Source:
-    """`transport`: how events come. `is_paused`: bronze reads nothing of it."""
+    """`transport`: how events come. `is_paused`: bronze reads nothing of it. Bounds are None where those of the policy hold."""
 
     name: str
     payload_format: PayloadFormat
     transport: Transport
     is_paused: bool = False
+    lateness_seconds: int | None = None
+    ahead_seconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,35 @@ class Conf:
         return [
             source for source in self.sources.values() if isinstance(source.transport, Collected | KafkaSettings) and not source.is_paused
         ]
+
+    @cached_property
+    def bounds(self) -> dict[str, Bounds]:
+        """The bounds of each source; those of the policy where it sets none."""
+        lateness, ahead = self.policy.lateness_seconds, self.policy.max_future_seconds
+        return {
+            name: Bounds(
+                lateness if source.lateness_seconds is None else source.lateness_seconds,
+                ahead if source.ahead_seconds is None else source.ahead_seconds,
+            )
+            for name, source in self.sources.items()
+        }
+
+    @cached_property
+    def ahead_seconds(self) -> dict[str, int]:
+        """Sources that may be ahead of their arrival by another bound than that of the policy."""
+        of_policy = self.policy.max_future_seconds
+        return {name: bounds.ahead_seconds for name, bounds in self.bounds.items() if bounds.ahead_seconds != of_policy}
+
+    def bounds_of(self, metrics: Iterable[str]) -> set[Bounds]:
+        """Bounds of the sources that may bring readings of one of these metrics."""
+        wanted = set(metrics)
+        return {self.bounds[name] for name, source in self.sources.items() if any(map(source.payload_format.may_bring, wanted))}
+
+    def ahead_of(self, stream: str) -> int | None:
+        """How far beyond its arrival a reading may move the watermark of a stream of gold, where sources differ in that; else None."""
+        bounds = self.bounds_of(metric for group in self.streams[stream] for metric in group.metrics)
+        ahead = {of_source.ahead_seconds for of_source in bounds}
+        return min(ahead) if len(ahead) > 1 else None
 
     @cached_property
     def group_windows(self) -> dict[str, GroupWindows]:

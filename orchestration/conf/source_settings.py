@@ -5,7 +5,7 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import Flag, Identifier, Number, OrAbsent, Setting, Text
+from expectations.settings import Flag, Identifier, Number, OrAbsent, Seconds, Setting, Text
 from orchestration.conf.transport_settings import (
     DeltaSettings,
     HttpSettings,
@@ -65,6 +65,12 @@ class SourceSettings(PayloadFormat, Ways):
     schema: OrAbsent[AbsolutePath] = Field(default=None, examples=["./schemas/reading.avsc"])
     """Avro and Protobuf: the file of the schema, .avsc, .proto, or a descriptor set that protoc wrote with --include_imports. A relative
     path starts at the parent of the conf folder."""
+    lateness_seconds: OrAbsent[Seconds] = Field(default=None, ge=0, examples=[3600])
+    """How long a reading may arrive after a newer one and still count. Sources with equal bounds are a lane, with a watermark of their own:
+    what comes by one lane makes nothing late that comes by another. Absent: that of the policy."""
+    ahead_seconds: OrAbsent[Seconds] = Field(default=None, ge=0, examples=[172_800])
+    """An event time further than this beyond its arrival is quarantined; more for values that are known beforehand, such as prices of the
+    next day. Absent: `max_future_seconds` of the policy."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "https://registry:8081"}])
 
 

@@ -37,10 +37,11 @@ class Progress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        blank: dict[str, Any] = {"rows": 0, "rate": 0.0, "watermark": "-"}
-        self._tasks: dict[str, TaskID] = {flow: self._bars.add_task(flow, total=None, start=False, **blank) for flow in flows}
+        self._tasks: dict[str, TaskID] = {}
+        for flow in flows:
+            self._task(flow)
         self._seen: dict[str, int] = {}
-        self._rows: dict[str, int] = dict.fromkeys(flows, 0)
+        self._rows: dict[str, int] = {}
         self._last_rows_at: dict[str, float] = {}
 
     def __enter__(self) -> "Progress":
@@ -53,7 +54,7 @@ class Progress:
     def update(self, flow: str, query: StreamingQuery) -> None:
         """Report batches that ended since the last call."""
         self._last_rows_at.setdefault(flow, time.monotonic())
-        self._bars.start_task(self._tasks[flow])
+        self._bars.start_task(self._task(flow))
         for progress in query.recentProgress:
             batch = json.loads(progress.json) if hasattr(progress, "json") else progress
             key = int(batch["batchId"])
@@ -66,7 +67,7 @@ class Progress:
         begin = time.monotonic()
         for rows in steps:
             seconds = time.monotonic() - begin
-            self._bars.start_task(self._tasks[job])
+            self._bars.start_task(self._task(job))
             self._add(job, rows, seconds)
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             self._line({"job": job, "at": at, "rows": rows, "seconds": round(seconds, 3)})
@@ -84,11 +85,11 @@ class Progress:
         return time.monotonic() - self._last_rows_at.get(flow, time.monotonic())
 
     def ended(self, flow: str) -> None:
-        self._bars.update(self._tasks[flow], total=1, completed=1)
+        self._bars.update(self._task(flow), total=1, completed=1)
 
     def handed_over(self, flow: str, rows: int, seconds: float, **facts: Any) -> None:
         """Report what a source has brought. `facts`: for the line."""
-        self._bars.start_task(self._tasks[flow])
+        self._bars.start_task(self._task(flow))
         self._add(flow, rows, seconds)
         self._line({"flow": flow, **facts, "rows": rows, "seconds": round(seconds, 3)})
 
@@ -102,6 +103,12 @@ class Progress:
     def warned(self, reason: str) -> None:
         self._say("quality", {"reason": reason})
 
+    def _task(self, flow: str) -> TaskID:
+        """The bar of a flow; a replay may have other lanes than the generation that was active before."""
+        if flow not in self._tasks:
+            self._tasks[flow] = self._bars.add_task(flow, total=None, start=False, rows=0, rate=0.0, watermark="-")
+        return self._tasks[flow]
+
     def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:
         seconds = batch["durationMs"].get("triggerExecution", 0) / 1000
         watermark = batch.get("eventTime", {}).get("watermark")
@@ -113,8 +120,8 @@ class Progress:
         self._line({**facts, "watermark_at": watermark}, {"steps": batch["durationMs"], **state})
 
     def _add(self, name: str, rows: int, seconds: float, **fields: Any) -> None:
-        self._rows[name] += rows
-        self._bars.update(self._tasks[name], rows=self._rows[name], rate=rows / seconds if seconds else 0.0, **fields)
+        self._rows[name] = self._rows.get(name, 0) + rows
+        self._bars.update(self._task(name), rows=self._rows[name], rate=rows / seconds if seconds else 0.0, **fields)
 
     def _line(self, facts: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})) -> None:
         """`more`: for the history alone."""

@@ -24,6 +24,7 @@ from orchestration.flow import Flow
 from orchestration.location import Location
 from orchestration.storage.bindings import shuffle_partitions
 from orchestration.storage.checkpoints import clear_drafts, newest_batch
+from orchestration.storage.meeting import StoppedError
 
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}
@@ -36,10 +37,6 @@ behind a backlog of 30,000,000 events)."""
 Queries = Mapping[Flow, StreamingQuery]
 
 
-class StoppedError(Exception):
-    """Raised inside a micro-batch before it has done anything, because the run is to end."""
-
-
 class WriteBarrier:
     """A barrier that a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
@@ -47,6 +44,8 @@ class WriteBarrier:
         """Open. `errors`: by flow, what ended its write. `callers`: by flow, the port from which its query called last."""
         self.stop = stop
         self.errors: dict[str, Exception] = {}
+        self.stopped: set[str] = set()
+        """Flows of which a write was given up."""
         self.callers: dict[str, int] = {}
         self._begun: dict[str, tuple[Location, int]] = {}
         self._writing = {table: threading.Lock() for table in CONTINUOUS}
@@ -58,14 +57,19 @@ class WriteBarrier:
     def guarded(self, flow: Flow, offsets: Location) -> Callable[[DataFrame, int], None]:
         """The flow's write, for a query that has yet to start. A batch that has begun is finished. `offsets`: where Spark notes batches."""
         self._begun[flow.name] = offsets, newest_batch(offsets)
+        if flow.meeting is not None:
+            flow.meeting.stop = self.stop
 
         def write(batch: DataFrame, batch_id: int) -> None:
             self.callers[flow.name] = _gateway_client().get_thread_connection().socket.getpeername()[1]
-            if self.stop.is_set():
-                raise StoppedError
             try:
-                with self.hold(flow.name):
+                if self.stop.is_set():
+                    raise StoppedError
+                with self.hold(flow.name):  # the table of several lanes grows only while the default lane is in here
                     flow.write(batch, batch_id)
+            except StoppedError:
+                self.stopped.add(flow.name)
+                raise
             except Exception as error:
                 self.errors[flow.name] = error
                 raise
@@ -118,7 +122,10 @@ def run_to_end(queries: Queries, progress: Progress, barrier: WriteBarrier) -> N
 
 
 def report_batches(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
-    """Tell of batches that have ended; raise what ended a query."""
+    """Tell of batches that have ended; raise what ended a query. A lane does not wait for one that has ended."""
+    for flow, query in queries.items():
+        if flow.meeting is not None and not query.isActive:
+            flow.meeting.leave(flow.name)
     for flow, query in queries.items():
         progress.update(flow.name, query)
         _raise_if_broken(flow, query, barrier)
@@ -167,5 +174,5 @@ def _hidden(caller: Any, name: str) -> Any:
 def _raise_if_broken(flow: Flow, query: StreamingQuery, barrier: WriteBarrier) -> None:
     """Raise the error of Python code, if it was one: Spark reports only a trace of it."""
     broken: StreamingQueryException | None = query.exception()
-    if broken is not None and not (barrier.stop.is_set() and StoppedError.__name__ in str(broken)):
+    if broken is not None and flow.name not in barrier.stopped:
         raise barrier.errors.get(flow.name, broken) from broken

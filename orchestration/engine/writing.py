@@ -4,11 +4,13 @@ Every append carries pipeline/flow/table/generation as its application id and th
 the second one. Without it, a crash between two tables doubles rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,6 +24,8 @@ from orchestration.storage.checkpoints import newest_batch, offsets, read_up_to
 from orchestration.storage.commit import commit, file_shape
 from orchestration.storage.data_files import DataFile, FileShape, move_in, write_file
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
+from orchestration.storage.lanes import FLOW
+from orchestration.storage.meeting import Meeting, Share
 from orchestration.storage.row_pieces import merged
 from orchestration.storage.silver_inputs import publish
 from orchestration.storage.tables import Table
@@ -45,21 +49,34 @@ def append(
 ) -> bool:
     """Append `rows` once: of a repeat with the same app id and a version that is not higher nothing is written.
 
-    They are computed all the same. A query that keeps state (silver.readings) would otherwise end at every start: Spark refuses a
-    micro-batch whose state was not brought up to date. `is_large`: there may be many. `may_commit`: asked when all rows are computed; False
-    removes what was written. Returns its answer.
+    `is_large`: there may be many. `may_commit`: asked when all rows are computed; False removes what was written. Returns its answer.
     """
-    if written_by(table.location, app_id) >= version:
-        rows.write.format("noop").mode("overwrite").save()
+    files = _files(rows, table, app_id, version, is_large=is_large)
+    if files is None:
         return True
-    shape = file_shape(table.location)
-    files = _files_of_spark(rows, shape) if is_large else _files_of_tasks(rows, shape)
     if not may_commit():
         for file in files:
-            (shape.folder / file.path).unlink()
+            (table.location.local / file.path).unlink()
         return False
     commit(table.location, files, app_id, version)
     return True
+
+
+def _files(rows: DataFrame, table: Table, app_id: str, version: int, *, is_large: bool) -> list[DataFile] | None:
+    """Write the files of rows that have yet to be appended; None of a repeat.
+
+    Rows of a repeat are computed all the same. A query that keeps state (silver.readings) would otherwise end at every start: Spark refuses
+    a micro-batch whose state was not brought up to date.
+    """
+    if written_by(table.location, app_id) >= version:
+        _compute(rows)
+        return None
+    shape = file_shape(table.location)
+    return _files_of_spark(rows, shape) if is_large else _files_of_tasks(rows, shape)
+
+
+def _compute(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
 
 
 def _files_of_spark(rows: DataFrame, shape: FileShape) -> list[DataFile]:
@@ -96,16 +113,32 @@ def _written(shape: FileShape, few_bytes: int, batches: Iterable[pa.RecordBatch]
         yield pa.RecordBatch.from_pylist([{"rows": sink.getvalue().to_pybytes()}], OF_TASK)
 
 
-def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
-    """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
+def readings(lake: Lake, flow: str, meeting: Meeting, batch: DataFrame, batch_id: int) -> None:
+    """Silver: rows as a lane computed them, without those that it reads only for its state, or whose key a late row has.
+
+    Nothing is written of a micro-batch of such rows alone, or of none.
+    """
     publish(lake)  # devices may have been registered since the batch before
-    start, watermark = start_of(lake, table.name), offsets(lake.checkpoint(table.name), batch_id).watermark_ms
+    table, start, watermark = lake.tables[FLOW], start_of(lake, flow), offsets(lake.checkpoint(flow), batch_id).watermark_ms
     rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
     if _has_late_ahead(lake, watermark):
-        late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
-        rows = without_keys_of(late, rows)
-    append(rows, table, lake.app_id(table.name, table.name), batch_id, is_large=_bytes_read(lake, table.name, batch_id) > MANY_BYTES)
+        late = lake.read("silver.late")
+        rows = without_keys_of(late.where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark))) if watermark else late, rows)
+    read, app_id = _files_read(lake, flow, batch_id, start.version), lake.app_id(flow, table.name)
+    bronze_batch = max((json.loads(file["stats"])["maxValues"]["bronze_batch"] for file in read), default=-1)
+    if bronze_batch <= start.bronze_batch:
+        _compute(rows)
+        return
+    files = _files(rows, table, app_id, batch_id, is_large=sum(file["size"] for file in read) > MANY_BYTES)
+    if files is not None:
+        meeting.bring(flow, bronze_batch, Share(files, (app_id, batch_id)))
     crash.point(crash.Point.READINGS_WRITTEN)
+
+
+def commit_readings(table: Table, shares: Sequence[Share]) -> None:
+    """Commit the rows of all lanes of a bronze batch, with the transaction of each."""
+    (app_id, version), *others = (share.transaction for share in shares)
+    commit(table.location, [file for share in shares for file in share.files], app_id, version, others=others)
 
 
 def is_half_done(lake: Lake, stream: str) -> bool:
@@ -117,12 +150,14 @@ def is_half_done(lake: Lake, stream: str) -> bool:
     return any(lake.newest_gold_batch(stream, kind) > finished for kind in ("aggregates", "vectors"))
 
 
-def _bytes_read(lake: Lake, flow: str, batch_id: int) -> int:
-    """Return the bytes of bronze that a micro-batch of silver reads, from the log."""
+def _files_read(lake: Lake, flow: str, batch_id: int, first_version: int) -> list[dict[str, Any]]:
+    """Return the files of bronze that a micro-batch of silver reads, from the log: none, or that of one bronze batch."""
     path = lake.table_path("bronze.events")
     source_id = table_id(path)
-    first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
-    return sum(add["size"] for version in range(first, last + 1) for add in added(path, version))
+    ends = (read_up_to(lake.checkpoint(flow), batch, source_id) for batch in (batch_id - 1 if batch_id else None, batch_id))
+    first, last = (version + (index >= 0) for version, index in ends)  # a version whose file is read is behind
+    files = (file for version in range(max(first, first_version), last) for file in added(path, version) if file["dataChange"])
+    return [file for file in files if json.loads(file["stats"])["numRecords"]]
 
 
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:
@@ -131,5 +166,5 @@ def _has_late_ahead(lake: Lake, watermark: int) -> bool:
     The stream rejects what is behind the watermark; of what is ahead, it has only seen readings.
     """
     newest = max_in_log(lake.tables["silver.late"].location, "event_time")
-    # The log tells whole milliseconds, rounded down.
-    return newest is not None and newest.timestamp() * 1000 + 1 >= watermark
+    # The log tells whole milliseconds, rounded down. Without a watermark nothing is behind it, not even what is before 1970.
+    return newest is not None and (not watermark or newest.timestamp() * 1000 + 1 >= watermark)

@@ -22,17 +22,17 @@ from orchestration.connectors.sinks.sink_states import snapshots_of_sinks
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage import generations, references
+from orchestration.storage.bindings import start_of
 from orchestration.storage.commit import FULL_BYTES, compact
-from orchestration.storage.delta import ask, in_log, is_table, max_in_log, open_table
+from orchestration.storage.delta import in_log, is_table, max_in_log, open_table
 from orchestration.storage.generations import GENERATIONS
+from orchestration.storage.lanes import EVENTS, lanes_of, versions_with_state
 from orchestration.storage.log import Log, retained_since
 from orchestration.storage.marts import needed_snapshots
 from orchestration.storage.ops_tables import GAPS, LEDGER, NOTES, RUNS, TICKS
 from orchestration.storage.retention import (
-    SILVER,
     Position,
     RetentionNeeds,
-    first_version,
     positions,
     removable_files,
     removable_log,
@@ -69,10 +69,6 @@ LOGS = {
 }
 OF_NO_FLOW = (references.TABLE, LEDGER, *LOGS)
 COLUMNS = MAINTENANCE.schema.names[1:]
-
-NOT_LATE = """
-  select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'
-"""
 
 OF_ONE_GROUP = "device_group, window_end"
 """How tables of groups are sorted: most queries are of one group."""
@@ -172,25 +168,16 @@ def _needs(lake: Lake, name: str, taken: Sequence[Snapshot], now: datetime) -> R
     of_table = (snapshot for snapshot in taken if name in snapshot.versions and places.get(snapshot.generation, path) == path)
     pinned = {snapshot.versions[name] for snapshot in of_table}
     readers = positions(root, open_table(path))
-    if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
-        readers.append(Position(0))  # silver will read bronze from its first version on
-    if name == "bronze.events":
-        readers += _of_a_replay(lake)
+    if name == EVENTS:
+        lanes = lanes_of(lake)
+        unbegun = (flow for flow in lanes.flows if not (lake.checkpoint(flow) / "offsets" / "0").exists())
+        readers += (Position(start_of(lake, flow).version) for flow in unbegun)
+        # A replay reads bronze, commit by commit, from the first event that is not behind a watermark, weeks old if nothing came.
+        readers += map(Position, versions_with_state(lake, lanes).values())
     pinned |= {reader.version for reader in readers if reader.is_state}
     unread = [reader.version + reader.is_state for reader in readers]
-    told_at = offsets_told_at(path) if name == "bronze.events" else -1
+    told_at = offsets_told_at(path) if name == EVENTS else -1
     return RetentionNeeds(sorted(pinned), min(unread, default=None), now - _retain(lake), None if told_at < 0 else told_at)
-
-
-def _of_a_replay(lake: Lake) -> list[Position]:
-    """A replay reads bronze, commit by commit, from the first event that is not behind the watermark, weeks old if nothing came."""
-    path = lake.table_path(SILVER)
-    if not is_table(path):
-        return []
-    answer = ask(NOT_LATE.format(lake.conf.policy.lateness_seconds), {"readings": open_table(path)}).read_all()
-    first = answer["first"][0].as_py()
-    bronze = lake.table_path("bronze.events")
-    return [] if first is None else [Position(first_version(bronze, lambda greatest: greatest["bronze_batch"] >= first))]
 
 
 def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:

@@ -111,7 +111,8 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         from orchestration.connectors.sources.schemas import Schemas  # its client takes a while
 
         shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
-    config, events = SilverConfig({source: shape}, conf.policy, conf.metrics, conf.rules), identified(events, now, 0, 0)
+    config = SilverConfig({source: shape}, conf.policy, conf.metrics, conf.rules, ahead_seconds=conf.ahead_seconds)
+    events = identified(events, now, 0, 0)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF))]
     devices = pa.Table.from_pylist([*loaded, *(row | {"registered_at": ALWAYS} for row in of_conf)], DEVICES)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from gold.windows.aggregates import of_groups
+from gold.windows.aggregates import clock, of_groups
 from gold.windows.amendments import OF_WINDOW, behind, closed_in_time, late_again, recomputed
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import SCHEMA, in_blocks
@@ -146,9 +146,9 @@ def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, times: Tim
 
 def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int) -> int:
     """The watermark of a stream that has read a prefix of silver, in milliseconds since 1970; 0 where it has read nothing."""
-    of_stream = of_groups(lake.read("silver.readings").where(F.col("bronze_batch") <= up_to), groups).select("event_time")
-    ticks = lake.read(TICKS.table).where(F.col("stream") == stream).select("event_time")
-    newest = of_stream.unionByName(ticks).agg(F.unix_millis(F.max("event_time"))).collect()[0][0]
+    of_stream = of_groups(lake.read("silver.readings").where(F.col("bronze_batch") <= up_to), groups)
+    ticks = lake.read(TICKS.table).where(F.col("stream") == stream).select(clock(None))
+    newest = of_stream.select(clock(lake.conf.ahead_of(stream))).union(ticks).agg(F.unix_millis(F.max("clock"))).collect()[0][0]
     lateness = max(group.lateness_seconds for group in groups)
     return 0 if newest is None else max(newest - lateness * 1000, 0)
 

@@ -76,7 +76,7 @@ def parameters(conf: Conf) -> dict[str, Any]:
     policy = conf.policy
     return {
         "lateness_seconds": policy.lateness_seconds,
-        "max_future_seconds": policy.max_future_seconds,
+        "max_future_seconds": max([policy.max_future_seconds, *conf.ahead_seconds.values()]),
         "max_payload_bytes": policy.max_payload_bytes,
         "sources": sorted(conf.sources),
         "metrics": sorted(conf.metrics),

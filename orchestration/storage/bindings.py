@@ -57,7 +57,10 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
 def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) -> None:
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
-    binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": lake.conf.engine.shuffle_partitions}
+    # Queries of one layer are prepared together, and settings are those of the session: a lane has what the default lane has.
+    of_default = _binding(lake, flow.partition("@")[0]) if "@" in flow else {}
+    partitions = of_default.get("shuffle_partitions", lake.conf.engine.shuffle_partitions)
+    binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": partitions}
     _file(lake, flow).write(binding | {"start": start, "plan": plan_of(lake.conf, flow)})
 
 

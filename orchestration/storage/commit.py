@@ -74,10 +74,12 @@ def commit(  # noqa: PLR0917
     info: Mapping[str, str] | None = None,
     *,
     is_rearranged: bool = False,
+    others: Sequence[tuple[str, int]] = (),
 ) -> None:
     """Add and remove files at once; nothing is done where the application has committed this version or a higher one.
 
     `info`: what the commit says in its `commitInfo`. `is_rearranged`: the rows are those of before, so that no stream reads them again.
+    `others`: transactions of other applications whose files are among these.
     HeldError where another process has taken over the lease.
     """
     lease = lease_above(path)
@@ -88,7 +90,7 @@ def commit(  # noqa: PLR0917
             return
         if writer and written_in(table, writer[0]) > writer[1]:
             raise HeldError(TAKEN_OVER.format(path))
-        transactions = [Transaction(*one) for one in ((app_id, version) if app_id else None, writer) if one]
+        transactions = [Transaction(*one) for one in ((app_id, version) if app_id else None, *others, writer) if one]
         properties = CommitProperties(custom_metadata=dict(info) if info else None, app_transactions=transactions)
         actions, partition = _actions(files, removed, is_change=not is_rearranged), table.metadata().partition_columns
         crash.point(crash.Point.COMMIT_DUE)

@@ -47,11 +47,11 @@ class Generation:
         return f"gold.{kind}" + (f"@{holder}" if holder > 1 else "")
 
     def checkpoint(self, lake: Location, flow: str) -> Location:
-        return self._below(lake, f"checkpoints/{flow}")
+        return _root(lake, self.holder(flow)) / f"checkpoints/{flow}"
 
     def holder(self, flow: str) -> int:
-        """The generation whose folder holds the flow's checkpoint."""
-        return self.places.get(f"checkpoints/{flow}", 1)
+        """The generation whose folder holds the flow's checkpoint; all lanes of silver are in one."""
+        return self.places.get(f"checkpoints/{flow.partition('@')[0]}", 1)
 
     def _below(self, lake: Location, folder: str) -> Location:
         return _root(lake, self.places.get(folder, 1)) / folder

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from gold.flows.in_time import Final
 from gold.flows.slices import THE_BEGINNING
 from orchestration.storage.bindings import REPAIR, start_of
 from orchestration.storage.checkpoints import last_batch, newest_batch, offsets, read_up_to
@@ -34,12 +35,14 @@ class GoldPosition:
 class FlowPosition:
     """Readings before `until` (microseconds since 1970) are counted; with them all that counts of bronze up to `bronze_batch`.
 
-    `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it.
+    `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it. `final`: where silver has
+    several lanes.
     """
 
     bronze_batch: int = -1
     until: int = THE_BEGINNING
     lateness_seconds: int = 0
+    final: Final = field(default_factory=Final)
 
 
 @dataclass(frozen=True)

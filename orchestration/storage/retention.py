@@ -127,7 +127,7 @@ def _position(checkpoint: Location, offset: Mapping[str, Any], *, is_done: bool)
     version, is_state = int(offset["reservoirVersion"]), bool(offset["isStartingVersion"])
     if is_done or is_state:
         return Position(version, is_state)
-    return Position(0) if checkpoint.name == SILVER else Position(version - 1, is_state=True)
+    return Position(0) if checkpoint.name.partition("@")[0] == SILVER else Position(version - 1, is_state=True)
 
 
 def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:

@@ -27,6 +27,7 @@ from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.commit import create, fence
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
+from orchestration.storage.lanes import FLOW, begin_lanes
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
 from orchestration.storage.positions import FLOWS, accounted_for, passed_by_silver
@@ -80,6 +81,8 @@ class PipelineRun:
         fence(sealed_tables(lake).values())
         for flow in self._flows:
             bind(lake, flow.name, flow.tables)
+            if flow.name == FLOW:
+                begin_lanes(lake)
         for change in changed_since_begun(lake):
             self._progress.notice(Notice("settings have changed", {"reason": str(change)}))
         for flow in self.flows["gold"]:

@@ -15,7 +15,6 @@ from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from gold.schema import FLOW_KINDS
 from gold.windows.spec import Group
@@ -39,6 +38,7 @@ from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.lake_layout import CORRECTIONS
+from orchestration.storage.lanes import begin_anew
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import FLOWS, GoldPosition, retried
 from orchestration.storage.retention import first_version
@@ -112,7 +112,7 @@ def _starting_snapshot(lake: LakeStore) -> Snapshot:
 def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
     """List the queries and jobs that go on with the tables that the replay builds."""
     names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
-    return [flow for flow in flows(lake) if not isinstance(flow, Intake) and flow.name in names]
+    return [flow for flow in flows(lake) if not isinstance(flow, Intake) and flow.whole in names]
 
 
 def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
@@ -152,14 +152,12 @@ def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
 
 def _go_on(following: Lake, plan: Plan, progress: Progress, barrier: WriteBarrier) -> list[Flow]:
     """Silver and its ledger, through what waits; returns the flows of gold."""
-    gold: list[Flow] = []
-    for flow in flows_of(following, plan):
-        if isinstance(flow, Job):
-            progress.follow(flow.name, flow.run())
-        elif flow.layer == "silver":
-            run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
-        else:
-            gold.append(flow)
+    chosen = flows_of(following, plan)
+    silver, gold = ([flow for flow in chosen if isinstance(flow, Flow) and flow.layer == layer] for layer in ("silver", "gold"))
+    run_to_end(start_queries(following, silver, AVAILABLE_NOW, barrier), progress, barrier)
+    for job in chosen:
+        if isinstance(job, Job):
+            progress.follow(job.name, job.run())
     return gold
 
 
@@ -226,7 +224,7 @@ def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: P
         progress.ended(STEPS[0])
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
     up_to = first - 1
-    begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), up_to))
+    begin_anew(following, up_to)
     return up_to
 
 
@@ -249,17 +247,6 @@ def _first_batch(lake: LakeStore, since: date) -> int:
     later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))
     first, newest = pc.min(later["min.bronze_batch"]).as_py(), pc.max(log["max.bronze_batch"]).as_py()
     return int(newest) + 1 if first is None else int(first)
-
-
-def _version_with_state(following: Lake) -> int:
-    """The version of bronze that holds the first event whose key the stream must remember."""
-    readings = following.read(OF_SILVER[0])
-    newest = readings.agg(F.unix_micros(F.max("event_time"))).collect()[0][0]
-    if newest is None:
-        return 0
-    watermark = F.timestamp_micros(F.lit(newest - following.conf.policy.lateness_seconds * 1_000_000))
-    first = readings.where(F.col("event_time") >= watermark).agg(F.min("bronze_batch")).collect()[0][0]
-    return first_version(following.table_path("bronze.events"), lambda most: most["bronze_batch"] >= first)
 
 
 def _version_with_time(following: Lake, instant_ms: int) -> int:

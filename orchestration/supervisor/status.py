@@ -25,6 +25,7 @@ from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, las
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.lake_layout import spool_folder
+from orchestration.storage.lanes import FLOW, lanes_of
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.source_offsets import SourceOffset, offsets_told_at, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore
@@ -78,7 +79,7 @@ def _last_batch(checkpoint: Location) -> Batch:
 def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None, list[str]]]:
     """Name, source table and tables of each flow; told again as orchestration.flows takes a second to import; a test compares the two."""
     yield EVENTS, None, [EVENTS]
-    yield "silver.readings", EVENTS, ["silver.readings"]
+    yield from ((lane, EVENTS, [FLOW]) for lane in lanes_of(LakeStore(conf, generation)).flows)
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]

@@ -50,10 +50,8 @@ class Summary:
             counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
             yield f"None of {events} events became a reading: {counted}.", "red" if "quarantined" in became else "yellow"
             if "late" in became:
-                yield (
-                    "Late is what is `lateness_seconds` behind the newest reading of all sources; it is folded into gold window by window.",
-                    None,
-                )
+                late = "Late is what is `lateness_seconds` behind the newest reading of all sources with the same bounds"
+                yield f"{late}; it is folded into gold window by window.", None
         elif "quarantined" in became:
             yield f"{counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
         if self.waiting:

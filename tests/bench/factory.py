@@ -1,6 +1,7 @@
 """What the benchmark runs on: a conf for 200 devices, and their events, made once and kept."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ GROUPS = ("north", "middle", "south")
 SIMULATION = ["--files", "8", "--seed", "7", "--duplicate", "0.02"]
 """Nothing late, broken or from the future: what is compared is speed, and the counts are known."""
 CLEAN = ["--late", "0", "--malformed", "0", "--future", "0", "--offline", "0"]
+OF_YARD = re.compile(rb"sim-[0-9]*[02468]\"")
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()"]
 
 
@@ -87,6 +89,25 @@ def write_events(folder: Path, conf: Path, events: int, interval_seconds: int = 
         os.rename(making.with_name("making.truth"), folder / "landing.truth")
         os.rename(making, landing)
     return landing
+
+
+def into_two_lanes(conf: Path) -> None:
+    """Give a second source, with a lateness of its own, the half of the devices that have an even number."""
+    landing, yard = conf.parent / "landing", conf.parent / "yard"
+    sources = yaml.safe_load((conf / "sources.yml").read_text(encoding="utf-8"))["sources"]
+    own = {"path": "./yard", "lateness_seconds": 2 * LATENESS_SECONDS}
+    _dump(conf / "sources.yml", {"sources": sources | {"yard": sources["plant"] | own}})
+    if yard.exists():
+        return
+    making = conf.parent / "making"
+    making.mkdir()
+    for file in sorted(landing.iterdir()):
+        halves: tuple[list[bytes], list[bytes]] = ([], [])
+        for line in file.read_bytes().splitlines(keepends=True):
+            halves[OF_YARD.search(line) is not None].append(line)
+        (making / file.name).write_bytes(b"".join(halves[True]))
+        file.write_bytes(b"".join(halves[False]))
+    making.rename(yard)
 
 
 def expected_rows(folder: Path) -> Mapping[str, int]:

@@ -27,7 +27,7 @@ from rich.table import Table
 
 from orchestration.engine.jars import fetched, ivy
 from orchestration.storage.ops_tables import LEDGER_FLOW
-from tests.bench.factory import DEVICES, GROUPS, expected_rows, write_conf, write_events
+from tests.bench.factory import DEVICES, GROUPS, expected_rows, into_two_lanes, write_conf, write_events
 from tests.bench.processes import FailedError, Run, timed
 from tests.bench.script import REPOSITORY, all_layers, narrow_table, of, parser_for, progress, script, write_report
 
@@ -50,7 +50,7 @@ def main() -> int:
     options = _options()
     if options.sparse:
         options.devices, options.interval = SPARSE_DEVICES, SPARSE_SECONDS
-    folder = options.work / (f"{options.events}-sparse" if options.sparse else str(options.events))
+    folder = options.work / f"{options.events}{'-sparse' if options.sparse else ''}{f'-{options.lanes}-lanes' if options.lanes > 1 else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as alone:
         fcntl.flock(alone, fcntl.LOCK_EX)  # two benchmarks would share the lake and slow each other down
@@ -60,6 +60,8 @@ def main() -> int:
 def _measured(folder: Path, options: argparse.Namespace) -> int:
     conf = write_conf(folder, options.driver_memory, options.cores, devices=options.devices, references=options.references)
     landing = write_events(folder, conf, options.events, options.interval)
+    if options.lanes > 1:
+        into_two_lanes(conf)
     _into_memory(landing)
     yardsticks = () if options.only_layers else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
     runs: dict[str, list[Run]] = {name: [] for name in (*yardsticks, OURS, *CHECKS)}
@@ -96,6 +98,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--others", type=Path, nargs="?", const=OTHERS, help="also run the jobs of tests/bench/others, by this Python")
     parser.add_argument("--sparse", action="store_true", help=f"{SPARSE_DEVICES} devices, a reading of each metric in {SPARSE_SECONDS} s")
     parser.add_argument("--references", type=int, default=0, metavar="ROWS", help="of a reference that says two things of each device")
+    parser.add_argument("--lanes", type=int, default=1, choices=(1, 2), help="2: half of the devices send by a source of a lane of its own")
     parser.set_defaults(devices=DEVICES, interval=1)
     return parser.parse_args()
 

@@ -23,7 +23,7 @@ def by_spark(spark: SparkSession, payloads: list[str], rules: tuple[Rule, ...] =
     reference_data = ReferenceData(devices(), more.get("references"))
     config = SilverConfig({"plant": LONG}, POLICY, METRICS, rules)
     rows = spark.createDataFrame(events(payloads)).repartition(2)
-    return rows_of(readings(rows, partial(ReferenceData, *reference_data), config).orderBy("bronze_row", "part"))
+    return rows_of(readings(rows, partial(ReferenceData, *reference_data), config, POLICY.lateness_seconds).orderBy("bronze_row", "part"))
 
 
 def test_workers_accept_what_the_account_finds_good(spark: SparkSession) -> None:

@@ -8,10 +8,12 @@ from orchestration.audit.reconciliation.account import EVENTS, KINDS, MEASUREMEN
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.rendering import short
-from orchestration.storage.delta import in_log, literal
+from orchestration.storage.delta import ask, in_log, literal, open_table
+from orchestration.storage.lanes import lanes_of
 from orchestration.storage.ops_tables import COUNTED
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import Damage
+from orchestration.utc import to_iso
 from silver.spec import PayloadFormat
 
 MOST = 10
@@ -28,6 +30,14 @@ MEASUREMENTS_OF_ONE = (
 )
 PAYLOAD = "select payload from events where {of} limit 1"
 
+TWICE = f"""
+  with laned as (select *, {{lane}} as lane from readings)
+  select device_id, metric, event_time, count(*) as times, min(source) as first_source, max(source) as last_source,
+    max(bronze_batch) as bronze_batch, max(bronze_row) as bronze_row, max(part) as part
+  from laned where device_id in (select device_id from laned group by device_id having min(lane) < max(lane))
+  group by device_id, metric, event_time having count(*) > 1 order by event_time, device_id, metric limit {MOST}
+"""
+
 Parts = Mapping[int | None, Rows]
 """The measurements of one event that silver holds, by part."""
 
@@ -40,6 +50,24 @@ def discrepancies(tables: OpenTables, account: Account, shapes: Mapping[str, Pay
             if len(first) < MOST:
                 first += _of_event(tables, event, shapes.get(event["source"]))
     return first[:MOST] + list(_count_mismatches(account.batches))[:MOST]
+
+
+def twice(lake: Lake) -> Rows:
+    """The first readings of one device, metric and time that came by two lanes: deduplication of one knows nothing of the other."""
+    lanes = lanes_of(lake)
+    if not lanes.every:
+        return []
+    readings = {"readings": open_table(lake.table_path("silver.readings"))}
+    rows = ask(TWICE.format(lane=lanes.of_row()), readings).read_all().to_pylist()
+    return [_row(row["bronze_batch"], row["bronze_row"], row["part"], _twice(row)) for row in rows]
+
+
+def _twice(row: Mapping[str, Any]) -> str:
+    measured = f"{row['metric']} of {row['device_id']} at {to_iso(row['event_time'])}"
+    return (
+        f"{measured} is {row['times']} times in silver.readings: sources {row['first_source']} and {row['last_source']} are of two lanes."
+        " Let one of them send the device, or give both the same lateness_seconds and ahead_seconds; then run `tidemark replay`"
+    )
 
 
 def damaged(tables: OpenTables) -> Rows:

@@ -13,6 +13,7 @@ from orchestration.audit.verify.compare import Comparison, Outcome, compared, ti
 from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.lanes import passed
 from orchestration.audit.verify.store import IDENTITY, PART_OF_EVENT, READINGS, column_names, fill, listed, record
 
 Row = tuple[Any, ...]
@@ -103,14 +104,14 @@ def flow_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, flow:
     def compare() -> Outcome:
         record(store, snapshot, f"gold.{flow.table}", "recorded_flow", columns, where=f"flow = '{flow.name}'")
         until = snapshot.closed_until.get(f"gold.flows/{flow.name}", EVER).replace(tzinfo=None)
-        _take(store, flow, until)
+        _take(store, flow, until, snapshot)
         _expect(store, flow, until)
         return compared(store, "recorded_flow", "expected_flow", Comparison(f"gold.{flow.name}", key, cells, near))
 
     return timed(compare)
 
 
-def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
+def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime, snapshot: LakeSnapshot) -> None:
     """Makes `taken`: readings of the flow that came in time, before an instant, with its predicates as columns `fits_<n>`."""
     met = "".join(f", {evaluated(predicate, READINGS)} as fits_{at}" for at, predicate in enumerate(flow.predicates))
     in_time = f"semi join (from counted where not is_late) using ({listed(IDENTITY)})"
@@ -122,6 +123,11 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> 
     where = " and ".join(condition for condition, _ in conditions.values())
     values = {name: value for name, (_, value) in conditions.items()}
     store.execute(f"create or replace temp table taken as select *{met} from accepted {in_time} where {where}", values)
+    if snapshot.lanes is not None:
+        of_flow = " and ".join(condition for name, (condition, _) in conditions.items() if name != "until") or "true"
+        of_flow_alone = {name: value for name, value in values.items() if name != "until"}
+        store.execute(passed(snapshot.lanes, snapshot.lateness_seconds, of_flow, in_time), of_flow_alone)
+        store.execute("delete from taken using passed where taken.bronze_batch = passed.bronze_batch and event_time < passed_by")
     store.execute(WHOLE_MULTIPLE)
 
 

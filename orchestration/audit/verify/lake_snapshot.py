@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from orchestration.audit.verify.lanes import Lanes
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -19,7 +20,8 @@ from orchestration.storage.state_file import StateFile
 from orchestration.utc import from_micros
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
-FLOWS = "gold.flows"
+SILVER, FLOWS = "silver.readings", "gold.flows"
+DAMAGED_LANES = "Restore it with the checkpoint of silver.readings, or run `tidemark replay`."
 DAMAGED = "Restore the checkpoint of gold.flows, or run `tidemark replay`."
 
 
@@ -43,7 +45,8 @@ class LakeSnapshot:
 
     `closed_until`, by gold stream: windows that end at this instant or before are emitted; a stream that emitted nothing yet is left out.
     `closed_until`, by `gold.flows/<flow>` or `gold.flows/alerts/<alert>`: readings before this instant are counted.
-    `began`, by flow or alert: since when it is declared as it is now.
+    `began`, by flow or alert: since when it is declared as it is now. `lanes`: of silver, where it
+    has had several; `lateness_seconds`: of the default one.
     """
 
     generation: Generation
@@ -52,6 +55,8 @@ class LakeSnapshot:
     bronze_batch: int
     closed_until: Mapping[str, datetime]
     began: Mapping[str, datetime]
+    lanes: Lanes | None = None
+    lateness_seconds: int = 0
 
 
 def latest_snapshot(conf: Conf) -> LakeSnapshot:
@@ -77,8 +82,10 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     started = {name: this for name, file in slices.items() if (this := StateFile(file, _Slice, DAMAGED).read())}
     closed |= {name: from_micros(max(this.after.until, 0)) for name, this in started.items()}
     began = {name: from_micros(max(this.began, 0)) for name, this in started.items()}
-    passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
-    return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None}, began)
+    passed = _passed(generation.checkpoint(conf.lake, SILVER), tables)
+    closed_until = {stream: at for stream, at in closed.items() if at is not None}
+    lanes = StateFile(generation.checkpoint(conf.lake, SILVER) / "lanes.json", Lanes, DAMAGED_LANES).read()
+    return LakeSnapshot(generation, tables, versions, passed, closed_until, began, lanes, conf.policy.lateness_seconds)
 
 
 def _names(conf: Conf, generation: Generation) -> list[str]:

@@ -23,7 +23,7 @@ from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, fill, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.payload_formats import payload_formats
-from silver.policy import UNASSIGNED_GROUP, Policy, Unknown
+from silver.policy import UNASSIGNED_GROUP, Unknown
 from silver.spec import PayloadFormat
 
 READING_COLUMNS, QUARANTINE_COLUMNS = column_names(READINGS), column_names(QUARANTINE)
@@ -163,20 +163,23 @@ def _sql(conf: Conf, key_of: Sequence[str]) -> str:
 
 
 def _broken_rules(conf: Conf) -> str:
-    conditions = _built_in(conf.policy) | {rule.name: f"not is_measured or {evaluated(rule.holds, READINGS)}" for rule in conf.rules}
+    conditions = _built_in(conf) | {rule.name: f"not is_measured or {evaluated(rule.holds, READINGS)}" for rule in conf.rules}
     named = (f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in conditions.items())
     return f"list_filter([{', '.join(named)}], lambda name: name is not null)"
 
 
-def _built_in(policy: Policy) -> dict[str, str]:
+def _built_in(conf: Conf) -> dict[str, str]:
     """Each holds for a row whose payload it cannot ask, so that a row names causes and not their consequences."""
+    policy = conf.policy
+    own = ", ".join(f"'{name}': {source.ahead_seconds}" for name, source in conf.sources.items() if source.ahead_seconds is not None)
+    ahead = f"coalesce(map {{{own}}}[source], {policy.max_future_seconds})" if own else f"{policy.max_future_seconds}"
     of_measured = {
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
         "local_time_is_unique": "is_local_time_unique",
         "event_time_is_not_too_old": f"event_time is null or event_time + to_seconds({policy.max_age_seconds}) >= ingested_at",
-        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({policy.max_future_seconds})",
+        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({ahead})",
         "value_is_a_number": "metric is null or not is_unit_known or coalesce(isfinite(value), false)",
         "value_is_in_range": "value is null or isnan(value) or (coalesce(value >= minimum, true) and coalesce(value <= maximum, true))",
         "unit_is_known": "is_unit_known",

@@ -13,7 +13,7 @@ from gold.flows.spec import FlowSpec
 from gold.flows.steps import nothing_carried, readings_of, step
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs.gold import exact_alerts, slices
+from orchestration.jobs.gold import exact_alerts, lane_slices, slices
 from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
@@ -83,7 +83,10 @@ class DeclaredFlow:
 
     def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)
-        query = f"select {columns} from rows where {slices.within(start.until, end.until)} and {self.readings()}"
+        taken = f"{slices.within(start.until, end.until)} and {self.readings()}"
+        if lane_slices.has_lanes(lake):
+            taken += f" and {lane_slices.in_time(lake, start, self.readings())}"
+        query = f"select {columns} from rows where {taken}"
         readings = pa.concat_tables([self._with_predicates(piece) for piece in pieces(lake, slices.READINGS, query)])
         before = nothing_carried(self.spec) if carried is None else carried
         return step(self.spec, Slice(before, readings.cast(readings_of(self.spec)), start.until, end.until))

@@ -18,7 +18,7 @@ from orchestration.utc import from_micros, to_micros
 
 LONG_AGO = -(2**62)
 NEWEST = """
-  select arrow_cast(max(event_time), 'Int64') as newest, max(ingested_at) > {then} as has_come from (
+  select arrow_cast(max({clock}), 'Int64') as newest, max(ingested_at) > {then} as has_come from (
     select unnest(groups) as device_group, metric, event_time, ingested_at from readings where event_time > {done} or ingested_at > {then}
   ) where {counts}
 """
@@ -41,7 +41,9 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     done = LONG_AGO if ticked is None else to_micros(ticked - reach)
     then = to_micros(now - timedelta(seconds=patience))
     counts = " or ".join(f"{of_groups(names)} and metric in {literal(metrics)}" for metrics, names in by_metrics(groups).items())
-    sql = NEWEST.format(counts=counts, done=instant(done), then=instant(then))
+    ahead = lake.conf.ahead_of(stream)
+    clock = "event_time" if ahead is None else f"least(event_time, ingested_at + interval '{ahead} seconds')"
+    sql = NEWEST.format(clock=clock, counts=counts, done=instant(done), then=instant(then))
     (answer,) = ask(sql, {"readings": open_table(lake.table_path("silver.readings"))}).read_all().to_pylist()
     if answer["newest"] is None or answer["has_come"]:
         return False

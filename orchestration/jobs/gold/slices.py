@@ -17,6 +17,7 @@ from gold.instants import SECOND
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.jobs.gold import lane_slices
 from orchestration.jobs.gold.prefix import Prefix
 from orchestration.location import Location
 from orchestration.storage.bindings import REPAIR
@@ -118,14 +119,21 @@ def _begun(lake: Lake, incremental: Incremental, prefix: Prefix) -> FlowStep | N
             return None
         if this.plan not in {"", incremental.plan}:
             this = replace(this, began=this.after.until)
-        end = max(incremental.end(lake, this.after, prefix), this.after.until)
-        whole = FlowPosition(prefix.bronze_batch, end, lake.conf.policy.lateness_seconds)
-        if end == this.after.until:  # what came is too new to be final
+        whole = _whole(lake, incremental, this.after, prefix)
+        if whole.until == this.after.until:  # what came is too new to be final
             step_file(lake, incremental.name).write(replace(this, after=whole, plan=incremental.plan))
             return None
         this = replace(this, number=this.number + 1, up_to=_cut(lake, incremental, this.after, whole), plan=incremental.plan)
         step_file(lake, incremental.name).write(this)
     return this
+
+
+def _whole(lake: Lake, incremental: Incremental, start: FlowPosition, prefix: Prefix) -> FlowPosition:
+    """Return the position behind the prefix."""
+    if (taken := incremental.readings()) is not None and lane_slices.has_lanes(lake):
+        return lane_slices.final_position(lake, start, prefix.bronze_batch, taken)
+    end = max(incremental.end(lake, start, prefix), start.until)
+    return FlowPosition(prefix.bronze_batch, end, lake.conf.policy.lateness_seconds)
 
 
 def _cut(lake: Lake, incremental: Incremental, start: FlowPosition, whole: FlowPosition) -> FlowPosition:
