@@ -37,9 +37,9 @@ PLACED = """
 """
 CLOSED = """
   create table closed as
-  select stream, greatest(floor(max(epoch_ms(event_time)) - max(lateness) * 1000), 0) / 1000 as until from (
-    select stream, event_time, lateness from (
-      select event_time, metric, unnest(list_distinct(groups)) as device_group from good where kind is distinct from 'late'
+  select stream, greatest(floor(max(epoch_ms(clock)) - max(lateness) * 1000), 0) / 1000 as until from (
+    select stream, least(event_time, ingested_at + to_seconds(ahead)) as clock, lateness from (
+      select event_time, ingested_at, metric, unnest(list_distinct(groups)) as device_group from good where kind is distinct from 'late'
     ) join settings using (device_group, metric)
     union all select stream, event_time, lateness from ticks join (select stream, max(lateness) as lateness from settings group by stream)
       using (stream)
@@ -168,17 +168,17 @@ def _paths(lake: LakeStore) -> Iterator[Location]:
 
 def _settings(store: duckdb.DuckDBPyConnection, conf: Conf, inputs: Inputs) -> None:
     """Make `settings`, a row a group and metric, `features` of vectors, and `ticks`."""
-    lateness = {stream: max(group.lateness_seconds for group in groups) for stream, groups in conf.streams.items()}
+    bounds = {stream: (max(group.lateness_seconds for group in groups), conf.ahead_of(stream)) for stream, groups in conf.streams.items()}
     rows = [
-        (group.name, group.stream, name, metric.step_seconds, metric.every_seconds, lateness[group.stream], group.late is Late.KEEP_ASIDE)
+        (group.name, group.stream, name, metric.step_seconds, metric.every_seconds, *bounds[group.stream], group.late is Late.KEEP_ASIDE)
         for group in inputs.groups
         for name, metric in ((name, conf.metrics[name]) for name in group.metrics)
     ]
     store.execute(
         "create table settings (device_group varchar, stream varchar, metric varchar,"
-        " step bigint, slide bigint, lateness bigint, keeps_aside bool)"
+        " step bigint, slide bigint, lateness bigint, ahead bigint, keeps_aside bool)"
     )
-    store.executemany("insert into settings values (?, ?, ?, ?, ?, ?, ?)", rows)
+    store.executemany("insert into settings values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
     store.execute("create table features (device_group varchar, device_id varchar, metric varchar)")
     features = [*chain.from_iterable(map(_features, inputs.groups))]
     if features:

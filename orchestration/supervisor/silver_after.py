@@ -18,12 +18,12 @@ from silver.judging import judged
 from silver.schema import SOMETHING_IS_MEASURED
 
 IDENTITY = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32())])
-GOOD = ("device_id", "metric", "event_time", "groups", *IDENTITY.names, "kind")
+GOOD = ("device_id", "metric", "event_time", "ingested_at", "groups", *IDENTITY.names, "kind")
 """Columns of `good`. Grain: one accepted measurement. `kind`: as it is recorded: late, duplicate, or null."""
 MEASURED = """
   create table measured (
-    device_id varchar, metric varchar, event_time timestamptz, groups varchar[], bronze_batch bigint, bronze_row bigint, part int,
-    kind varchar
+    device_id varchar, metric varchar, event_time timestamptz, ingested_at timestamptz, groups varchar[],
+    bronze_batch bigint, bronze_row bigint, part int, kind varchar
   )
 """
 KEPT = """
