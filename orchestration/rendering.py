@@ -71,6 +71,19 @@ def short(payload: bytes | None, most: int = LONGEST_PAYLOAD) -> str | None:
     return text if is_whole else f"{text}... ({len(payload):,} bytes)"
 
 
+def lasting(seconds: float | None) -> str:
+    """A length of time in its two greatest units."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    for unit, size, smaller, smaller_size in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            rest = int(seconds % size) // smaller_size
+            return f"{int(seconds) // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{seconds:.0f} s"
+
+
 def show_error(error: Exception) -> int:
     """Print on stderr what went wrong; returns the exit code."""
     click.echo("\n".join(visible(line) for line in describe(error).splitlines()), err=True)

@@ -24,6 +24,7 @@ INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y
 FIRING = ("id", "alert", "entity", "state", "severity", "since", "value", "summary", "acknowledged_by", "silenced_by")
 HISTORY = ("changed_at", "alert", "entity", "state", "previous_state", "severity", "value", "summary", "known_at", "id")
 SILENCES = ("id", "alert", "entity", "begins_at", "ends_at", "hours", "author", "reason", "noted_at")
+LEAVE_SECONDS = 10.0
 SHORT = 12
 """Digits of an alert's id that are shown; `ack` takes them."""
 
@@ -115,9 +116,10 @@ def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | N
 
     from orchestration.alerts.records import SILENCES, NotedSilence
     from orchestration.jobs.quality_notices import POLICIES
+    from orchestration.supervisor.problem_notices import ALERTS
 
     conf, now = _conf(obj), datetime.now(UTC)
-    if not any(fnmatchcase(name, alert) for name in (*conf.alerts, *POLICIES)):
+    if not any(fnmatchcase(name, alert) for name in (*conf.alerts, *POLICIES, *ALERTS)):
         raise click.UsageError(f"no alert has the name {alert!r}; alerts.yml declares {', '.join(conf.alerts) or 'none'}")
     if (when["until"] is None) == (when["lasting"] is None):
         raise click.UsageError("say when it ends, by --until or by --for")
@@ -214,6 +216,32 @@ def watch(obj: dict[str, Any]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: watch.stop.set())
     watch.run()
+
+
+@command.command()
+@click.pass_obj
+def problems(obj: dict[str, Any]) -> None:
+    """Send what is wrong, as `tidemark status problems` lists it, to channels with `problems: true`, until Ctrl-C or SIGTERM.
+
+    A part of `tidemark up` where conf has such channels.
+
+    \b
+    Example:
+      tidemark alerts problems
+    """
+    import threading
+
+    from orchestration.engine.progress import Progress
+    from orchestration.supervisor.problem_notices import ProblemSender
+
+    stop = threading.Event()
+    sender = ProblemSender(_conf(obj), Progress([]), stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    sender.start()
+    stop.wait()
+    sender.wake()
+    sender.join(LEAVE_SECONDS)
 
 
 @command.command()

@@ -1,22 +1,27 @@
-"""`tidemark status`: how far each source and each flow is."""
+"""`tidemark status`: what is wrong, and how far each source and each flow is."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestration.rendering import format_option, show, visible
+from orchestration.utc import to_iso
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
 
+COLUMNS = ("severity", "subject", "sentence", "since", "command")
+
 
 @click.command()
-@click.argument("what", type=click.Choice(["parts", "sources", "flows"]), required=False)
+@click.argument("what", type=click.Choice(["problems", "parts", "sources", "flows"]), required=False)
 @format_option
 @click.pass_obj
-def command(obj: dict[str, Any], what: str | None, format: str) -> None:
-    """Say how far each source and each flow is; safe beside a running pipeline. It reads only the lake, and calls no source.
+def command(obj: dict[str, Any], what: str | None, format: str) -> int:
+    """Say what is wrong, and how far each source and each flow is; safe beside a running pipeline. It reads only the lake, and calls no
+    source. Exit code 1: something critical is wrong.
 
     \b
     part          a part of `tidemark up`, if that runs
@@ -40,9 +45,8 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     behind        rows that the flow has yet to read
     lag_seconds   how long the oldest of these rows has been waiting
 
-    Closed gates, tables that fail a gate, sources and sinks that are down, declared fields that no longer come, and settings that have
-    changed are reported on the error stream, with the reason.
-    A table shows all; csv and json hold the flows, unless you ask for the sources or the parts.
+    What is wrong, or that nothing is and up to when that is known, stands on the error stream; `status problems` has it as rows.
+    A table shows all; csv and json hold the flows, unless you ask for the problems, the parts or the sources.
 
     \b
     Examples:
@@ -51,29 +55,29 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     """
     from orchestration.conf.load import load
 
-    _show(load(obj["conf"]), what, format, datetime.now(UTC))
+    return _show(load(obj["conf"]), what, format, datetime.now(UTC))
 
 
-def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
-    from orchestration.jobs.watched_fields import missing_fields
-    from orchestration.storage.changed_settings import changed_settings
-    from orchestration.storage.gate_state import describe_gates
-    from orchestration.storage.tables import LakeStore
+def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> int:
+    from orchestration.supervisor.health import Severity, known_until, problems
     from orchestration.supervisor.service_state import parts_of
-    from orchestration.supervisor.status import FLOW_COLUMNS, SOURCE_COLUMNS, describe_sinks_down, flow_status, source_status
+    from orchestration.supervisor.status import FLOW_COLUMNS, SOURCE_COLUMNS, read_status
 
-    parts = parts_of(conf.lake)
+    status, parts = read_status(conf, now), parts_of(conf.lake)
+    wrong = problems(conf, now, status)
+    if what == "problems":
+        show([asdict(problem) for problem in wrong], format, COLUMNS)
     if what == "parts" or (what is None and format == "table" and parts):
         show(parts, format, ("part", "state", "since", "restarts", "reason"))
-    if what == "parts":
-        return
-    sources = source_status(conf, now)
     if what == "sources" or (what is None and format == "table"):
         # A reason takes several lines of a terminal.
-        show(sources, format, [name for name in SOURCE_COLUMNS if name != "reason" or format != "table"])
-    if what != "sources":
-        show(flow_status(conf, now), format, FLOW_COLUMNS)
-    down = [f"down since {row['down_since']}: {row['reason']}" for row in sources if row["down_since"]]
-    changed = (*map(str, changed_settings(LakeStore(conf))), *missing_fields(conf.lake))
-    for line in (*describe_gates(conf, LakeStore(conf).table_path), *down, *describe_sinks_down(conf), *changed):
-        click.echo(visible(line), err=True)
+        show(status.sources, format, [name for name in SOURCE_COLUMNS if name != "reason" or format != "table"])
+    if what == "flows" or what is None:
+        show(status.flows, format, FLOW_COLUMNS)
+    for problem in wrong:
+        since, fix = f" (since {to_iso(problem.since)})" if problem.since else "", f"\n  {problem.command}" if problem.command else ""
+        click.echo(visible(f"{problem.severity}: {problem.sentence}{since}") + fix, err=True)
+    until = known_until(conf)
+    up_to = f"known up to {to_iso(until)}" if until else "no run has looked at what comes yet"
+    click.echo(f"nothing is wrong: {up_to}" if until and not wrong else up_to, err=True)
+    return int(any(problem.severity is Severity.CRITICAL for problem in wrong))

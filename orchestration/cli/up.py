@@ -25,6 +25,7 @@ def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
     streams     bronze, silver, gold and sinks, as `tidemark run` does
     collector   sources that are pushed or collected, as `tidemark collect` does
     alerts      fast alerts, as `tidemark alerts watch` does; if an alert has `fast: true`
+    problems    messages about what is wrong; if a channel has `problems: true`
     page        the live page, as `tidemark serve` does
     sql-server  queries over HTTP, as `tidemark sql-server` does; if pipeline.yml has `sql_server`
 

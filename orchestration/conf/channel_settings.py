@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import CONFIG, Key, OrAbsent, Problem, Setting, Text, of_pattern
+from expectations.settings import CONFIG, Flag, Key, OrAbsent, Problem, Setting, Text, of_pattern
 from orchestration.conf.kafka_options import OF_SINK, problems_of_options
 from orchestration.conf.secrets import Option, Secret, Url
 
@@ -40,7 +40,7 @@ class BrokerSettings(Setting):
         yield from problems_of_options(self.options, OF_SINK)
 
 
-@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1}))
 class ChannelSettings(Setting):
     """A way to tell of alerts, at least once: exactly one of `webhook`, `kafka`, `alertmanager` and `apprise`."""
 
@@ -53,3 +53,5 @@ class ChannelSettings(Setting):
     """Prometheus' Alertmanager, by its API v2. Its labels are alertname, severity and entity."""
     apprise: OrAbsent[Secret] = Field(default=None, examples=["${env:PAGER_URL}"])
     """Chat, pager or e-mail: a reference to an address of the library apprise, such as mailto:// or slack://."""
+    tells_problems: Flag = Field(default=False, validation_alias="problems", examples=[True])
+    """Whether `tidemark up` also tells by it what is wrong: the entries of `tidemark status problems`, but for notices, and their ends."""

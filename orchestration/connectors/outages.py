@@ -5,8 +5,10 @@ status` reads them in another one, and asks no source and no sink.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from orchestration.connectors.sources.source import Notice
@@ -16,7 +18,8 @@ from orchestration.storage.state_file import StateFile
 from orchestration.utc import to_iso
 
 FOLDER = "outages"
-Kind: TypeAlias = Literal["source", "collected", "sink", "channel"]
+Kind: TypeAlias = Literal["source", "collected", "sink", "channel", "problems"]
+"""`problems`: a channel, asked by the process that tells of problems."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,10 @@ class Outages:
         self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": outage.since, "reason": outage.reason}))
 
     def answered(self, name: str) -> None:
-        if self._is_down.get(name, True) and (ended := end_outage(self._lake, self._kind, name)) is not None:
-            self._notify(Notice(f"{self._kind} is up again", {self._kind: name, "down_since": ended.since}))
+        if self._is_down.get(name, True):
+            _note_answer(self._lake, self._kind, name)
+            if (ended := end_outage(self._lake, self._kind, name)) is not None:
+                self._notify(Notice(f"{self._kind} is up again", {self._kind: name, "down_since": ended.since}))
         self._is_down[name] = False
 
 
@@ -75,6 +80,25 @@ def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     if (outage_before := current_outage(lake, kind, name)) is not None:
         _file(lake, kind, name).remove()
     return outage_before
+
+
+def answers_since(lake: Location, kind: Kind, name: str) -> datetime | None:
+    """Return when it answered a run for the first time, or for the first time after an outage; None where it never did."""
+    try:
+        return datetime.fromtimestamp(_answer(lake, kind, name).stat().st_mtime, UTC)
+    except FileNotFoundError:
+        return None
+
+
+def _note_answer(lake: Location, kind: Kind, name: str) -> None:
+    file = _answer(lake, kind, name)
+    with suppress(OSError):  # whatever else writes will come upon it too
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+
+def _answer(lake: Location, kind: Kind, name: str) -> Path:
+    return (lake / FOLDER / kind / f"{name}.answers").local
 
 
 def _file(lake: Location, kind: Kind, name: str) -> StateFile[Outage]:

@@ -26,6 +26,8 @@ from silver.spec import PayloadFormat
 
 SAMPLE = 1_000
 MANY, TIMES, MOST_FIELDS = 100, 10, 10
+UNIT = "the unit"
+"""Watched as a metric is, which has no blank in its name: without it a number counts as one in the unit of its metric."""
 COUNTS = "select source, sum(events) as events, max(bronze_batch) as newest from rows where bronze_batch > {after} group by source"
 NEWEST = f"select * from rows where bronze_batch = {{batch}} and source = {{source}} order by bronze_row desc limit {SAMPLE}"
 
@@ -39,7 +41,7 @@ def new_findings(lake: Lake) -> Iterator[str]:
     counts, shapes = pa.concat_tables(pieces(lake, LEDGER, COUNTS.format(after=watched.bronze_batch))), payload_formats(lake.conf)
     for row in counts.to_pylist():
         shape = shapes.get(row["source"])
-        if shape is not None and shape.metrics and row["events"]:
+        if shape is not None and (shape.metrics or shape.unit) and row["events"]:
             newest = NEWEST.format(batch=row["newest"], source=literal(row["source"]))
             events = pa.concat_tables(pieces(lake, "bronze.events", newest)).sort_by("bronze_row")
             source = watched.sources.setdefault(row["source"], WatchedSource())
@@ -51,8 +53,8 @@ def new_findings(lake: Lake) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Seen:
-    """A look at events in order: by metric the indexes of those that have a value; when they came, ISO 8601; and the unread fields of
-    each."""
+    """A look at events in order: by metric, or UNIT, the indexes of those that have a value; when they came, ISO 8601; and the unread
+    fields of each."""
 
     places: Mapping[str, list[int]]
     at: list[str]
@@ -63,6 +65,8 @@ def seen_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> S
     """`events`: of one source, rows of bronze.events in their order."""
     rows = pa.concat_tables(measurements(events, shape, max_payload_bytes))
     places = {metric: rows["event_at"].filter(pc.equal(rows["metric"], metric)).unique().sort().to_pylist() for metric in shape.metrics}
+    if shape.unit and shape.unit.field:
+        places[UNIT] = rows["event_at"].filter(pc.is_valid(rows["unit_text"])).unique().sort().to_pylist()
     fields = [frozenset(unread_fields(events.slice(n, 1), shape)) for n in range(len(events))]
     return Seen(places, [str(plain(at)) for at in events["received_at"].to_pylist()], fields)
 
@@ -78,7 +82,10 @@ def sentences(name: str, source: WatchedSource, seen: Seen, events: int) -> Iter
         new = sorted({path for fields in seen.fields[last + 1 :] for path in fields} - before)
         if not watched.told and watched.without >= (1 if new else MANY) and watched.without > (1 if new else TIMES) * watched.longest:
             had = f"had values until {watched.last_at} and has none since" if watched.last_at else "never had a value"
-            watched.told = f"metric {metric} of source {name} {had}, though {watched.without:,} events came" + _new(new)
+            watched.told = (
+                f"{metric if metric == UNIT else f'metric {metric}'} of source {name} {had}, though {watched.without:,} events came"
+                + _new(new)
+            )
             is_reported = True
             yield watched.told
     if not is_reported and not is_first and (new := sorted(every.keys() - fields_before)):

@@ -6,11 +6,12 @@ ops.dead_letters. A kill between sending and noting that sends it again, under t
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gold.alerts.notices import Around, Change, notices
+from gold.alerts.spec import NoticePolicy
 from orchestration import crash
 from orchestration.alerts.changes import COLUMNS, pinned_alerts
 from orchestration.alerts.notifications import (
@@ -36,6 +37,7 @@ from orchestration.errors import without_secrets
 from orchestration.jobs.quality_notices import POLICIES as QUALITY_POLICIES
 from orchestration.jobs.quality_notices import expectation_changes, gate_changes, table_of
 from orchestration.storage import registry
+from orchestration.storage.state_file import StateFile
 
 AT_ONCE = 100
 """Messages between two notes of what was sent."""
@@ -53,10 +55,23 @@ class Told:
     down: str | None = None
 
 
-def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
-    """Judge what is new, and send for STEP_SECONDS at most, noting every AT_ONCE messages; None where there is nothing to send."""
-    file, begin = state_file(conf.lake, name), time.monotonic()
-    state = _look(conf, name, file.read() or ChannelState(), now)
+@dataclass(frozen=True)
+class Topics:
+    """What one process tells a channel about, and where it keeps how far it is. `new_changes`: what is new, and the state after it."""
+
+    file: StateFile[ChannelState]
+    policies: Mapping[str, NoticePolicy]
+    new_changes: Callable[[ChannelState], tuple[ChannelState, list[Change]]]
+
+
+def tell(conf: Conf, name: str, channel: Channel, now: datetime, topics: Topics | None = None) -> Told | None:
+    """Judge what is new, and send for STEP_SECONDS at most, noting every AT_ONCE messages; None where there is nothing to send.
+
+    `topics`: of another process than the run, which tells about alerts and data quality.
+    """
+    topics = topics or _topics_of_run(conf, name, now)
+    file, begin = topics.file, time.monotonic()
+    state = _look(conf, name, topics, now)
     if not state.waiting:
         return None
     left, counts, down = [*state.waiting], Counter[str](), None
@@ -81,23 +96,29 @@ def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
     return Told(len(sent), len(waiting) - len(sent), next((outcome.reason for outcome in outcomes if outcome.state != SENT), None))
 
 
-def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:
+def _topics_of_run(conf: Conf, name: str, now: datetime) -> Topics:
+    of_quality = {alert: replace(policy, channels=conf.quality.channels) for alert, policy in QUALITY_POLICIES.items()}
+    policies = conf.notice_policies | of_quality
+    return Topics(state_file(conf.lake, name), policies, lambda state: _new_changes(conf, name, state, now))
+
+
+def _look(conf: Conf, name: str, topics: Topics, now: datetime) -> ChannelState:
     """With what is new among the messages that wait. Another table, or another history of it, is looked at from the beginning."""
+    before = topics.file.read() or ChannelState()
     take_up_sent(conf.lake, name, now)
     done = finished(conf.lake, name, [entry.message for entry in before.waiting])
     state = replace(before, waiting=[entry for entry in before.waiting if entry.message.message_id not in done])
-    state, changes = _new_changes(conf, name, state, now)
+    state, changes = topics.new_changes(state)
     if changes or state.standings:
         around = _around(conf, name, state, changes, now)
-        policies = {alert: replace(policy, channels=conf.quality.channels) for alert, policy in QUALITY_POLICIES.items()}
-        new, standings = notices(name, conf.notice_policies | policies, state.standings, changes, around)
+        new, standings = notices(name, topics.policies, state.standings, changes, around)
         outcomes = [Outcome(Waiting(notice.message, notice.change_ids), SUPPRESSED, notice.reason) for notice in new]
         if held_back := [outcome for outcome in outcomes if outcome.reason]:
             record(conf.lake, name, held_back, now)
         waiting = [*state.waiting, *(outcome.waiting for outcome in outcomes if outcome.reason is None)]
         state = replace(state, standings=standings, waiting=waiting)
     if state != before:
-        state_file(conf.lake, name).write(state)
+        topics.file.write(state)
     return state
 
 

@@ -54,11 +54,12 @@ POINTS = """
 
 @dataclass(frozen=True)
 class LastRun:
-    """Results of the last run of a suite on a table, and the Delta version it read."""
+    """Results of the last run of a suite on a table, the Delta version it read, and when it began."""
 
     table_id: str
     version: int
     results: tuple[Result, ...]
+    run_at: datetime
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,10 @@ def last_runs(lake: Location) -> dict[tuple[str, str], LastRun]:
         key = row["table_name"], row["suite"]
         if row["run_at"] == newest.get(key) and row.get("table_id") is not None:
             grouped.setdefault(key, []).append(row)
-    return {key: LastRun(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows))) for key, rows in grouped.items()}
+    return {
+        key: LastRun(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows)), newest[key])
+        for key, rows in grouped.items()
+    }
 
 
 def trends(lake: Location) -> Trends:

@@ -1,9 +1,9 @@
 """`tidemark doctor`: what is wrong with this machine, the conf, the lake and what they reach, and the command that fixes it."""
 
-import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,13 @@ from orchestration.connectors.collector.sockets import bind
 from orchestration.engine.java import heap_of
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
-from orchestration.service.up import FULL_BYTES
 from orchestration.storage.lease import holder_of, is_held
 from orchestration.supervisor.service_state import parts_of
+from orchestration.utc import to_iso
 
 PATIENCE_SECONDS = 3.0
 BESIDE_THE_HEAP = 1024**3
 """Memory for Python and for what a JVM takes beside its heap."""
-LITTLE_ROOM = 2 * 1024**3
 Address = tuple[str, int]
 Parts = list[dict[str, Any]]
 """Parts of the `up` that runs, see service_state.parts_of."""
@@ -66,15 +65,14 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield Finding("conf", "warning" if conf.warnings else "good", "\n".join(conf.warnings) or "no mistakes", f"{conf.command} check")
     parts = parts_of(conf.lake)
     yield _of_memory(conf, parts)
-    yield _of_disk(conf)
-    yield from _of_lake(conf, parts)
+    yield from _of_lake(conf)
+    listed = [*_of_health(conf)]
+    yield from listed
     yield from _of_ports(conf, parts)
-    for name, source in conf.sources.items():
-        yield _reached(f"source {name}", partial(_of_transport, source.transport))
-    for name, sink in conf.sinks.items():
-        yield _reached(f"sink {name}", partial(_of_sink, sink))
-    for name, channel in conf.channels.items():
-        yield _reached(f"channel {name}", partial(_of_channel, channel))
+    reached = [_reached(f"source {name}", partial(_of_transport, source.transport)) for name, source in conf.sources.items()]
+    reached += [_reached(f"sink {name}", partial(_of_sink, sink)) for name, sink in conf.sinks.items()]
+    reached += [_reached(f"channel {name}", partial(_of_channel, channel)) for name, channel in conf.channels.items()]
+    yield from (finding for finding in reached if finding and finding.what not in {problem.what for problem in listed})
 
 
 def _of_java() -> Finding:
@@ -99,14 +97,7 @@ def _of_memory(conf: Conf, parts: Parts) -> Finding:
     return Finding("memory", "good" if runs or free >= needed else "warning", text, "" if free >= needed else "set engine.driver_memory")
 
 
-def _of_disk(conf: Conf) -> Finding:
-    at = next(folder for folder in (conf.lake.local, *conf.lake.local.parents) if folder.exists())
-    free = shutil.disk_usage(at).free
-    verdict = "bad" if free < FULL_BYTES else "warning" if free < LITTLE_ROOM else "good"
-    return Finding("disk", verdict, f"{free / 1024**3:.1f} GiB are free at {at}", "" if verdict == "good" else f"{conf.command} maintain")
-
-
-def _of_lake(conf: Conf, parts: Parts) -> Iterator[Finding]:
+def _of_lake(conf: Conf) -> Iterator[Finding]:
     from orchestration.storage.sealing import refuse_damage, refuse_older_tables
     from orchestration.storage.tables import LakeStore
     from orchestration.supervisor.status import flows
@@ -114,8 +105,8 @@ def _of_lake(conf: Conf, parts: Parts) -> Iterator[Finding]:
     if not conf.lake.exists():
         yield Finding("lake", "good", f"{conf.lake} is made by the first run")
         return
-    holder = f"written by {holder_of(conf.lake) or 'another process'}" if is_held(conf.lake) else "no process writes the lake"
-    yield Finding("lease", "good", holder)
+    if is_held(conf.lake):
+        yield Finding("lease", "good", f"written by {holder_of(conf.lake) or 'another process'}")
     store = LakeStore(conf)
     try:
         refuse_damage(store, [name for name, *_ in flows(conf, store.generation)])
@@ -124,9 +115,18 @@ def _of_lake(conf: Conf, parts: Parts) -> Iterator[Finding]:
         yield Finding("tables and checkpoints", "bad", str(error), f"{conf.command} replay")
     else:
         yield Finding("tables and checkpoints", "good", "logs and checkpoints are as they were written")
-    for part in parts:
-        if part["state"] != "running":
-            yield Finding(f"part {part['part']}", "bad", f"{part['state']}: {part['reason']}", f"{conf.command} logs {part['part']}")
+
+
+def _of_health(conf: Conf) -> Iterator[Finding]:
+    """Yield the list of what is wrong, which the page and `status` show too."""
+    from orchestration.supervisor.health import Severity, known_until, problems
+
+    verdicts = {Severity.CRITICAL: "bad", Severity.WARNING: "warning", Severity.NOTICE: "good"}
+    wrong = problems(conf, datetime.now(UTC))
+    for problem in wrong:
+        yield Finding(problem.subject, verdicts[problem.severity], problem.sentence, problem.command)
+    if not wrong and (until := known_until(conf)):
+        yield Finding("what comes", "good", f"nothing is wrong: known up to {to_iso(until)}")
 
 
 def _of_ports(conf: Conf, parts: Parts) -> Iterator[Finding]:
@@ -146,12 +146,12 @@ def _of_ports(conf: Conf, parts: Parts) -> Iterator[Finding]:
             yield Finding(f"port of {name}", "good" if is_own else "bad", text, "" if is_own else "set another port in the conf")
 
 
-def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding:
+def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding | None:
     try:
         address = where()
         if isinstance(address, Path):
             if not address.is_dir():
-                return Finding(what, "warning", f"{address} is not there yet", f"mkdir -p {address}")
+                return None  # health tells it of a folder that is gone, and of one that is not there yet
         elif address is not None:
             socket.create_connection(address, PATIENCE_SECONDS).close()
     except TidemarkError as error:

@@ -7,7 +7,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import PageSettings
 from orchestration.conf.transport_settings import Collected
 
-STREAMS, COLLECTOR, ALERTS, PAGE, SQL_SERVER = "streams", "collector", "alerts", "page", "sql-server"
+STREAMS, COLLECTOR, ALERTS, PROBLEMS, PAGE, SQL_SERVER = "streams", "collector", "alerts", "problems", "page", "sql-server"
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ def parts_of(conf: Conf) -> Iterator[Part]:
         yield Part(COLLECTOR, ("collect",))
     if any(alert.fast for alert in conf.alerts.values()) and conf.tailed_sources:
         yield Part(ALERTS, ("alerts", "watch"))
+    if any(channel.tells_problems for channel in conf.channels.values()):
+        yield Part(PROBLEMS, ("alerts", "problems"))
     yield Part(PAGE, ("serve",))
     if conf.sql_server is not None:
         yield Part(SQL_SERVER, ("sql-server",))
@@ -36,4 +38,4 @@ def concern_of(part: str, conf: Conf) -> object:
         return conf.sources, conf.lake
     if part == SQL_SERVER:
         return conf.sql_server, conf.lake, conf.stream_of
-    return conf if part in (PAGE, ALERTS) else replace(conf, schedules={}, page=PageSettings(), sql_server=None)
+    return conf if part in (PAGE, ALERTS, PROBLEMS) else replace(conf, schedules={}, page=PageSettings(), sql_server=None)

@@ -15,7 +15,7 @@ import psutil
 from orchestration.service.child import PARENT, command_line
 from orchestration.service.journal import parsed
 from orchestration.service.parts import Part
-from orchestration.supervisor.service_state import PartState, State
+from orchestration.supervisor.service_state import STOPPED, PartState, State
 from orchestration.utc import to_iso
 
 LONGEST_PAUSE_SECONDS = 60.0
@@ -26,7 +26,6 @@ MOST_ALIKE = 5
 DRAIN_SECONDS, HUNG_SECONDS, LONG_DRAIN_SECONDS = 60.0, 5.0, 600.0
 """After SIGTERM, before SIGKILL; the second where it hangs, the third where only the conf has changed."""
 POLL_SECONDS = 0.1
-STOPPED = "Once that is mended, save a file of the conf, or use `tidemark down` and `tidemark up`: then it begins anew."
 Write = Callable[[str, str], None]
 """To the journal: who says it, and a line."""
 

@@ -4,6 +4,7 @@ Each part is a process (process.py). This one needs no Spark and opens no table.
 """
 
 import os
+import re
 import shutil
 import signal
 import threading
@@ -21,7 +22,18 @@ from orchestration.service.journal import Journal
 from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.storage.lease import sole_writer
-from orchestration.supervisor.service_state import ServiceState, folder_of, keep_reserve, last_beat, read_service, write_service
+from orchestration.supervisor.service_state import (
+    FULL_BYTES,
+    RefusedConf,
+    ServiceState,
+    folder_of,
+    keep_reserve,
+    last_beat,
+    read_service,
+    refused_conf,
+    write_service,
+)
+from orchestration.utc import to_iso
 
 LOOK_SECONDS = 0.2
 CONF_SECONDS = 2.0
@@ -31,8 +43,7 @@ LEFTOVERS_SECONDS = 20.0
 TRIGGERS = 3
 LEAST_SILENCE_SECONDS, START_SECONDS = 30.0, 180.0
 """Streams without a heartbeat for so long count as hanging; `START_SECONDS` holds until the first one, as they read state first."""
-FULL_BYTES = 64 * 1024 * 1024
-"""With less free space on the disk of the lake, no part is started again: it would only fail."""
+MISTAKE = re.compile(r"([^:;]+):(\d+): ")
 
 
 class Service:
@@ -49,6 +60,7 @@ class Service:
         self._processes: dict[str, Process] = {}
         self._jobs, self._jobs_from = Jobs(self.conf, self._write), 0.0
         self._written: ServiceState | None = None
+        self._refused = refused_conf(self.conf.lake)
         self._stamp = self._seen = _stamp(folder)
 
     def run(self) -> None:
@@ -59,6 +71,7 @@ class Service:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self.stop.set())
             self._journal = Journal(lake)
+            self._refused.remove(missing_ok=True)
             self._end_leftovers()
             self._follow_conf()
             next_look = 0.0
@@ -99,16 +112,27 @@ class Service:
         except ConfError as error:
             mistakes = str(error).replace("\n", "; ")
             self._write("up", f"conf has changed and has mistakes; all goes on as before: {mistakes}")
+            self._refuse(mistakes)
             return
         if conf.lake != self.conf.lake:
             self._write("up", "conf names another lake now; all goes on as before: use `tidemark down`, then `tidemark up`")
+            self._refuse("it names another lake", "tidemark down && tidemark up --detach")
             return
+        self._refused.remove(missing_ok=True)
         before_change, self.conf = self.conf, conf
         self._follow_conf()
         for name, process in self._processes.items():
             if concern_of(name, conf) != concern_of(name, before_change) or process.state.state == "stopped":
                 process.start_again("conf has changed")
         self._jobs.follow(conf)
+
+    def _refuse(self, sentence: str, command: str = "") -> None:
+        """Note for health why a changed conf is not taken up: since the first mistake, as long as there is one."""
+        where, before = MISTAKE.match(sentence), self._refused.read()
+        since = before.since if before else to_iso(datetime.now(UTC))
+        file, line = (where[1], int(where[2])) if where else ("", None)
+        with suppress(OSError):
+            self._refused.write(RefusedConf(file, line, sentence, command, since))
 
     def _look(self) -> None:
         is_full = shutil.disk_usage(self.conf.lake.local).free < FULL_BYTES

@@ -47,8 +47,8 @@ class StateFile(Generic[T]):
         parts = (content[:-1], b"" if content == b"{}" else SEPARATOR, MARK, _digest(content).encode(), b'"}')
         _replace(self.location, b"".join(parts))
 
-    def remove(self) -> None:
-        self.location.local.unlink()
+    def remove(self, *, missing_ok: bool = False) -> None:
+        self.location.local.unlink(missing_ok)
 
 
 def write_rows(location: Location, rows: "pa.Table") -> str:

@@ -16,7 +16,7 @@ from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarri
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import quarantine_retry
-from orchestration.jobs import maintenance, missing_fields
+from orchestration.jobs import device_looks, maintenance, missing_fields
 from orchestration.jobs.account import retry
 from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold import amendments, idle_groups
@@ -42,7 +42,7 @@ from orchestration.supervisor.quality_gate import QualityGate
 from orchestration.supervisor.sinks import ChannelSender, SinkSender
 from orchestration.supervisor.status import arrears_of
 
-PAUSE_SECONDS = 10.0
+PAUSE_SECONDS, LOOK_SECONDS = 10.0, 5.0
 
 
 class PipelineRun:
@@ -61,7 +61,7 @@ class PipelineRun:
         self._references = ReferenceTables(lake.conf)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
-        self._paused_until = 0.0
+        self._paused_until = self._look_at = 0.0
         self._maintenance_at: datetime | None = None
 
     def prepare(self) -> None:
@@ -141,6 +141,11 @@ class PipelineRun:
         for sentence in missing_fields.new_findings(self._lake) if LEDGER_FLOW in self._jobs else ():
             self._progress.notice(Notice("fields have changed", {"reason": sentence}))
 
+    def look_at_devices(self) -> None:
+        """Note who sent what, for the list of what is wrong."""
+        if LEDGER_FLOW in self._jobs:
+            device_looks.look(self._lake)
+
     def gold_cycle(self) -> None:
         """Bring gold up to silver, then the ledger, what is late and the snapshot; then rest as long as that took, up to PAUSE_SECONDS."""
         if (begin := time.monotonic()) < self._paused_until:
@@ -151,6 +156,9 @@ class PipelineRun:
             self._seen_by_gold = moved
         self.account()
         answer = self._retry_as_requested()
+        if begin >= self._look_at:
+            self.look_at_devices()
+            self._look_at = time.monotonic() + LOOK_SECONDS
         if (versions := (*moved, *self._versions(LEDGER))) != self._settled:
             self.settle()
             self._settled = versions

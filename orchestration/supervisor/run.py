@@ -45,6 +45,7 @@ def run_once(
         account = thread.submit(run.account)
         run.close_windows()
     account.result()
+    run.look_at_devices()
     if not stop.is_set() and run.close_idle_windows(patient=False):
         run.close_windows()
     run.settle()

@@ -16,7 +16,11 @@ from orchestration.storage.state_file import StateFile
 
 FOLDER = "up"
 RESERVE_BYTES = 1024 * 1024
+FULL_BYTES = 64 * 1024 * 1024
+"""With less free space on the disk of the lake, no part is started again: it would only fail."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+STOPPED = "Once that is mended, save a file of the conf, or use `tidemark down` and `tidemark up`: then it begins anew."
+"""The last line of the reason of a part that is not started again by itself."""
 State: TypeAlias = Literal["running", "hangs", "waiting", "stopped"]
 
 
@@ -36,6 +40,17 @@ class PartState:
     since: str
     restarts: int
     reason: str | None
+
+
+@dataclass(frozen=True)
+class RefusedConf:
+    """A changed conf that `up` did not take up. `command`: fixes it; empty where none does. `since`: ISO 8601, UTC."""
+
+    file: str
+    line: int | None
+    sentence: str
+    command: str
+    since: str
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,11 @@ def last_beat(lake: Location) -> float | None:
         return _heartbeat(lake).local.stat().st_mtime
     except FileNotFoundError:
         return None
+
+
+def refused_conf(lake: Location) -> StateFile[RefusedConf]:
+    """The file, which is there as long as a changed conf waits."""
+    return StateFile(folder_of(lake) / "refused.json", RefusedConf, "Remove it: it only says why a changed conf is not taken up.")
 
 
 def _file(lake: Location) -> StateFile[ServiceState]:

@@ -18,7 +18,7 @@ from orchestration.errors import TidemarkError, without_secrets
 from orchestration.jobs.notices import tell
 from orchestration.jobs.sinks import send
 
-FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 60.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 20.0
 """After a failure, and each time twice as long."""
 LOOK_SECONDS = 10.0
 """Marts are built by another process, which wakes nobody; and a silence ends by the clock."""
@@ -26,6 +26,8 @@ LOOK_SECONDS = 10.0
 
 class Senders(ABC):
     """All of one kind, of one run. `run_to_end` for a run that ends, `start` for one that goes on."""
+
+    look_seconds = LOOK_SECONDS
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, kind: Kind, names: Collection[str]) -> None:
         """Nothing happens yet."""
@@ -68,7 +70,7 @@ class Senders(ABC):
             self._wakes[name].clear()
             if self._attempt(name) is None:
                 pause = FIRST_PAUSE_SECONDS
-                self._wakes[name].wait(LOOK_SECONDS)
+                self._wakes[name].wait(self.look_seconds)
             else:
                 self._stop.wait(pause)
                 pause = min(2 * pause, MAX_PAUSE_SECONDS)

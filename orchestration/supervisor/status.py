@@ -41,11 +41,25 @@ ENDS = "ends"
 
 
 @dataclass(frozen=True)
+class Status:
+    """How far all is at an instant: a row each, FLOW_COLUMNS, SOURCE_COLUMNS and SINK_COLUMNS."""
+
+    at: datetime
+    sources: list[dict[str, Any]]
+    flows: list[dict[str, Any]]
+    sinks: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Arrears:
     """`behind`: rows of the source that the flow has not read; `lag_seconds`: how long the oldest of them waits, 0 where there are none."""
 
     lag_seconds: float | None = None
     behind: int | None = None
+
+
+def read_status(conf: Conf, now: datetime) -> Status:
+    return Status(now, source_status(conf, now), flow_status(conf, now), sink_status(conf, now))
 
 
 def flow_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
@@ -222,12 +236,6 @@ def sink_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     `rows_behind`: rows that the newest snapshot has and the target has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
     """
     return [_of_sink(conf, name, read_state(conf, name), now) for name in conf.sinks]
-
-
-def describe_sinks_down(conf: Conf) -> list[str]:
-    """A sentence for each sink that is down."""
-    outages = [current_outage(conf.lake, "sink", name) for name in conf.sinks]
-    return [f"down since {outage.since}: {outage.reason}" for outage in outages if outage]
 
 
 def _of_sink(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, Any]:

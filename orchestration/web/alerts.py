@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -41,11 +41,6 @@ def alerts(request: ViewRequest) -> AlertFacts:
     held = [noted for noted in silences(request.conf.lake) if noted.ends_at > now]
     messages = NOTIFICATIONS.newest(request.conf.lake, MOST)
     return AlertFacts(now, len(request.conf.alerts), len(fires), fires[:MOST], held, changes, messages)
-
-
-def count_firing(conf: Conf) -> int:
-    """Alerts of entities that fire, and of which nobody has said that it is seen; 0 where no alert is declared."""
-    return sum(row["state"] == "firing" and row["seen"] is None for row in _firing(conf, datetime.now(UTC))) if conf.alerts else 0
 
 
 def acknowledge(request: ViewRequest, form: dict[str, str]) -> None:

@@ -118,6 +118,7 @@ class Facts(Generic[K, T]):
 def fingerprint_of(lake: Location) -> dict[Path, int]:
     """Return when each log of a table, and each small file of state, was changed last: some microseconds each."""
     logs = [log.local for pattern in (f"*/*/{LOG}", f"generations/*/*/*/{LOG}") for log in lake.glob(pattern)]
-    files = [*lake.local.glob("outages/*"), lake.local / "ends", *lake.local.glob("quality/gates/*"), lake.local / "up" / "state.json"]
+    files = [lake.local / name for name in ("ends", "devices.json", "fields.json", "up/state.json", "up/refused.json")]
+    files += [*lake.local.glob("outages/*"), *lake.local.glob("quality/gates/*")]
     spools = lake.local.glob("spool/*")
     return {path: path.stat().st_mtime_ns for path in (*logs, *files, *spools) if path.exists()}

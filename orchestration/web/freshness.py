@@ -1,23 +1,18 @@
 """How fresh device groups are: a group is as good as its worst device."""
 
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from gold.windows.spec import Group
 from orchestration.conf.model import Conf
-from orchestration.errors import TidemarkError
 from orchestration.storage.delta import is_table, literal, path_of
 from orchestration.storage.registry import NEWEST
 from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.tables import LakeStore
-from orchestration.web.queries import Queries
 
-SINCE, LONGEST = timedelta(days=1), 15.0
+SINCE = timedelta(days=1)
 KNOWN = "select unnest(groups) as device_group, device_id from ({newest}) where is_known and {which}"
 NEWEST_WINDOW = "select max(window_end) as newest from gold.aggregates_history"
 ENDED = """
@@ -78,29 +73,6 @@ def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], gr
     by_name = {row["device_group"]: row for row in rows(query)} if has_devices or has_windows else {}
     groups = [_of_group(one, by_name.get(one.name), different.index(tolerances[one.name])) for one in chosen]
     return sorted(groups, key=lambda one: (one.worst is None, one.worst_at is not None, one.worst_at, one.group))
-
-
-class NewestFreshness:
-    """The freshness for a view that is read often: queried in the background, at most every LONGEST seconds."""
-
-    def __init__(self) -> None:
-        self._newest: Sequence[Freshness] = ()
-        self._queried: tuple[object, float] = (self, -LONGEST)
-        self._querying = threading.Lock()
-
-    def of(self, conf: Conf, queries: Queries, snapshot: object) -> Sequence[Freshness]:
-        """Return the last answer; nothing before the first one. A new snapshot is queried in the background."""
-        if self._queried[0] != snapshot and time.monotonic() - self._queried[1] > LONGEST and self._querying.acquire(blocking=False):
-            self._queried = snapshot, time.monotonic()
-            threading.Thread(target=self._query, args=(conf, queries), daemon=True).start()
-        return self._newest
-
-    def _query(self, conf: Conf, queries: Queries) -> None:
-        try:
-            with suppress(TidemarkError):  # the overview has more to say than this
-                self._newest = freshness(conf, queries.rows)
-        finally:
-            self._querying.release()
 
 
 def has_gold(conf: Conf) -> bool:

@@ -1,8 +1,10 @@
 """Metrics for Prometheus: what the overview shows, and what quarantine and quality hold. No label per device."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -18,6 +20,8 @@ from orchestration.quality.history import RESULTS, last_checked, last_runs
 from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.gate_state import READ_BY_GOLD, closed_gates, is_holding
 from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.problem import ABOUT
+from orchestration.supervisor.problem import Severity as Urgency
 from orchestration.web.overview import Node, Overview
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -102,7 +106,14 @@ def _of_account(facts: Overview) -> Iterator[Metric]:
     yield measurements
     yield CounterMetricFamily("tidemark_events", "Events of bronze.", value=account["events"])
     yield GaugeMetricFamily("tidemark_unaccounted_events", "Events of bronze that the ledger has not come to.", value=account["waiting"])
-    yield GaugeMetricFamily("tidemark_troubles", "What the page lists as wrong now.", value=len(facts.problems))
+    counts = Counter((problem.severity, problem.about) for problem in facts.problems)
+    wrong = GaugeMetricFamily("tidemark_problems", "Entries of the list of what is wrong.", labels=["severity", "about"])
+    for severity, about in product(Urgency, ABOUT):
+        wrong.add_metric([severity, about], counts[severity, about])
+    yield wrong
+    if facts.known_until is not None:
+        help_text = "Up to here the list of what is wrong is complete."
+        yield GaugeMetricFamily("tidemark_known_until_timestamp_seconds", help_text, value=facts.known_until.timestamp())
     if facts.snapshot is not None:
         help_text = "When the newest snapshot was taken."
         yield GaugeMetricFamily("tidemark_snapshot_timestamp_seconds", help_text, value=facts.snapshot.at.timestamp())

@@ -7,41 +7,33 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
-from orchestration.connectors.outages import current_outage
-from orchestration.jobs.watched_fields import missing_fields
-from orchestration.storage.changed_settings import changed_settings
 from orchestration.storage.delta import is_table, table_of
-from orchestration.storage.gate_state import describe_gates
-from orchestration.storage.lease import is_held
 from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.health import LAG_VIEW, Problem, known_until, problems
 from orchestration.supervisor.history import newest_batches
 from orchestration.supervisor.service_state import parts_of
-from orchestration.supervisor.status import EVENTS, flow_status, sink_status, source_status
+from orchestration.supervisor.status import EVENTS, read_status
 from orchestration.supervisor.status import LEDGER as LEDGER_FLOW
 from orchestration.utc import from_iso
-from orchestration.web.alerts import count_firing
-from orchestration.web.freshness import Freshness, NewestFreshness
 from orchestration.web.queries import ViewRequest
 
 RATE_SECONDS = 60
 """Rates are over so many seconds, or since the page first read the lake."""
-LEAST_CULPRIT_SECONDS = 10.0
 LAYERS = ("sources", "bronze", "silver", "gold", "sinks")
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Node:
-    """A source, flow or sink. `state`: up, down, paused, new, behind, or stale (see freshness).
+    """A source, flow or sink. `state`: up, down, paused, new or behind.
 
     `rows`: of its table, or of a source in the last hour. `rate`: rows a second, None as long as nobody knows. `own`: for how many
-    seconds the oldest row waits that it could have read; `inherited`: those that the nodes before it add. `is_culprit`: the one whose own
-    lag is the greatest. `watermark_at`: None where the flow has none.
+    seconds the oldest row waits that it could have read; `inherited`: those that the nodes before it add. `is_culprit`: the one that others
+    wait for, see health. `watermark_at`: None where the flow has none.
     """
 
     name: str
@@ -59,19 +51,10 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something wrong: a sentence, and the command that fixes it or shows more."""
-
-    sentence: str
-    command: str
-    is_warning: bool = False
-
-
-@dataclass(frozen=True)
 class Overview:
     """`at`: when it was read, UTC. `account`: events of bronze, and by kind what became of measurements; `waiting`: events.
 
-    `batches`: the facts of the last batch of each flow. `stale`: groups of which a device is not up to date, the worst first.
+    `problems`: what is wrong, as of `known_until`; None where no run has looked yet. `batches`: the facts of the last batch of each flow.
     """
 
     at: datetime
@@ -79,9 +62,9 @@ class Overview:
     nodes: Sequence[Node]
     account: dict[str, int]
     problems: Sequence[Problem]
+    known_until: datetime | None = None
     parts: Rows = field(default_factory=list)
     batches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    stale: Sequence[Freshness] = ()
 
     def of_layer(self, layer: str) -> list[Node]:
         return [node for node in self.nodes if node.layer == layer]
@@ -93,24 +76,21 @@ class Overview:
         return [(name, count, 100 * count / sum(kinds.values())) for name, count in kinds.items()]
 
 
-def overview(request: ViewRequest, counts: "Counts", newest: NewestFreshness) -> Overview:
+def overview(request: ViewRequest, counts: "Counts") -> Overview:
     """`counts`: rows of tables at earlier reads, for the rates."""
     conf, now = request.conf, request.now
     snapshot = find_snapshot(conf.lake)
-    groups = newest.of(conf, request.queries, snapshot)
-    sources, flows, sinks = source_status(conf, now), flow_status(conf, now), sink_status(conf, now)
+    status = read_status(conf, now)
+    sources, flows, sinks = status.sources, status.flows, status.sinks
     counts.note(now, {row["table"]: row["rows"] for row in flows})
-    lags, up_to_date = _own_lags(sources, flows), _up_to_date(conf, groups)
-    of_flows = (_as_fresh(node, up_to_date) for node in _of_flows(flows, lags, counts))
-    nodes = [*_of_sources(sources), *of_flows, *_of_sinks(sinks, lags)]
-    greatest = max((node.own or 0.0 for node in nodes), default=0.0)
-    if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
-        nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
-    parts = parts_of(conf.lake)
-    problems = [replace(problem, command=f"{conf.command} {problem.command}") for problem in _problems(conf, parts, sources, sinks)]
+    lags = _own_lags(sources, flows)
+    nodes = [*_of_sources(sources), *_of_flows(flows, lags, counts), *_of_sinks(sinks, lags)]
+    wrong = problems(conf, now, status)
+    culprit = next((problem.subject for problem in wrong if problem.view == LAG_VIEW), None)
+    nodes = [replace(node, is_culprit=f"{'source' if node.layer == 'sources' else 'query'} {node.name}" == culprit) for node in nodes]
     bronze = next((row["rows"] for row in flows if row["table"] == EVENTS), 0)
-    stale = [group for group in groups if group.is_stale]
-    return Overview(now, snapshot, nodes, _account(conf, bronze), problems, parts, newest_batches(conf.lake), stale)
+    batches = newest_batches(conf.lake)
+    return Overview(now, snapshot, nodes, _account(conf, bronze), wrong, known_until(conf), parts_of(conf.lake), batches)
 
 
 class Counts:
@@ -166,26 +146,6 @@ def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterato
         yield Node(row["flow"], layer, state, *numbers, note, watermark_at=watermark)
 
 
-def _up_to_date(conf: Conf, groups: Sequence[Freshness]) -> dict[str, tuple[int, int]]:
-    """Count for each gold stream the devices of its groups that are up to date, and all of them."""
-    counts: dict[str, tuple[int, int]] = {}
-    for group in groups:
-        if group.worst is not None:
-            name = f"gold.{conf.stream_of[group.group]}"
-            fresh, devices = counts.get(name, (0, 0))
-            counts[name] = fresh + group.fresh, devices + group.devices
-    return counts
-
-
-def _as_fresh(node: Node, up_to_date: Mapping[str, tuple[int, int]]) -> Node:
-    """A gold stream is as good as the worst device of its groups."""
-    if node.name not in up_to_date:
-        return node
-    fresh, devices = up_to_date[node.name]
-    state = "stale" if node.state == "up" and fresh < devices else node.state
-    return replace(node, state=state, note=f"{fresh:,} of {devices:,} devices are up to date; {node.note}".removesuffix("; "))
-
-
 def _of_sinks(sinks: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
     for row in sinks:
         state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if row["rows_behind"] else "up"
@@ -198,32 +158,6 @@ def _account(conf: Conf, bronze: int) -> dict[str, int]:
     rows = table_of(ledger) if is_table(ledger) else None
     sums = {name: 0 if rows is None else pc.sum(rows[name]).as_py() or 0 for name in COUNTED}
     return sums | {"waiting": max(bronze - sums["events"], 0), "events": bronze}
-
-
-def _problems(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[Problem]:
-    """Yield the worst first."""
-    for part in parts:
-        if part["state"] != "running":
-            state = "hangs" if part["state"] == "hangs" else f"is {part['state']}"
-            yield Problem(f"{part['part']} {state}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
-    if not is_held(conf.lake):
-        yield Problem("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
-    if fires := count_firing(conf):
-        yield Problem(f"{counted(fires, 'alert')} {'fires' if fires == 1 else 'fire'}, and nobody has said that it is seen.", "alerts")
-    for line in describe_gates(conf, LakeStore(conf).table_path):
-        yield Problem(line.strip(), "status")
-    for kind, rows in (("source", sources), ("sink", sinks)):
-        for row in rows:
-            if row["down_since"]:
-                command = "sinks" if kind == "sink" else "status sources"
-                yield Problem(f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}", command)
-    for name in conf.channels:
-        if outage := current_outage(conf.lake, "channel", name):
-            yield Problem(f"channel {name} is down since {outage.since}: {outage.reason}", "alerts")
-    for changed in changed_settings(LakeStore(conf)):
-        yield Problem(str(changed), "replay", is_warning=True)
-    for sentence in missing_fields(conf.lake):
-        yield Problem(sentence, "check", is_warning=True)
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from orchestration.rendering import lasting
 from orchestration.web.spans import SPANS
 
 
@@ -43,16 +44,3 @@ def age(instant: datetime | None, now: datetime) -> str:
     if instant is None:
         return "never"
     return lasting((now - instant.astimezone(UTC)).total_seconds())
-
-
-def lasting(seconds: float | None) -> str:
-    """A length of time in its two greatest units."""
-    if seconds is None:
-        return "-"
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
-    for unit, size, smaller, smaller_size in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
-        if seconds >= size:
-            rest = int(seconds % size) // smaller_size
-            return f"{int(seconds) // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{seconds:.0f} s"

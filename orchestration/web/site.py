@@ -31,7 +31,6 @@ from orchestration.web import alerts, editor, quality, runs
 from orchestration.web.batches import batches
 from orchestration.web.devices import devices
 from orchestration.web.facts import Facts
-from orchestration.web.freshness import NewestFreshness
 from orchestration.web.groups import groups
 from orchestration.web.metrics import MEDIA_TYPE, Metrics
 from orchestration.web.overview import Counts, Overview, overview
@@ -74,9 +73,9 @@ class View:
 class Site:
     def __init__(self, conf: Conf) -> None:
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
-        counts, newest = Counts(), NewestFreshness()
+        counts = Counts()
         views = (
-            View("/", "Overview", "overview.html", lambda request: overview(request, counts, newest), ages=True),
+            View("/", "Overview", "overview.html", lambda request: overview(request, counts), ages=True),
             View("/alerts", "Alerts", "alerts.html", alerts.alerts),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
@@ -229,7 +228,8 @@ def as_json(facts: Overview) -> dict[str, Any]:
     """Return the overview for programs."""
     snapshot = facts.snapshot and {"snapshot_id": facts.snapshot.snapshot_id, "at": facts.snapshot.at}
     nodes, problems = ([vars(row) for row in rows] for rows in (facts.nodes, facts.problems))
-    return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, "troubles": problems, "parts": facts.parts}
+    wrong = {"problems": problems, "known_until": facts.known_until}
+    return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, **wrong, "parts": facts.parts}
 
 
 def _number_of(facts: Any) -> str:

@@ -63,7 +63,7 @@ def _kill_up(watch: Watch, draw: random.Random) -> None:
 
 def _stop_sink(watch: Watch, _: random.Random) -> None:
     watch.plant.database.kill()
-    watch.shows("^sink warehouse is down since .*the Postgres server was not reached, or the connection broke")
+    watch.shows("^sink warehouse is down: .*the Postgres server was not reached, or the connection broke")
     (row,) = rows(watch.plant.conf_folder, "sinks")
     assert row["down_since"] is not None, row
     watch.plant.database.start()
@@ -75,7 +75,7 @@ def _hang_source(watch: Watch, _: random.Random) -> None:
     assert store is not None
     os.kill(store.pid, signal.SIGSTOP)
     try:
-        watch.shows("^source bucket is down since .*(cannot read bucket|has not answered)")
+        watch.shows("^source bucket is down: .*(cannot read bucket|has not answered)")
         down = {row["source"]: row["state"] for row in rows(watch.plant.conf_folder, "status", "sources")}
         assert down == {"plant": "up", "web": "up", "bucket": "down"}, down
     finally:

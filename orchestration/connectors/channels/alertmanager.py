@@ -16,6 +16,7 @@ from orchestration.connectors.channels.webhook import send_json
 from orchestration.utc import to_iso
 
 FIRES_FOR = timedelta(days=365)
+OF_PROBLEMS = ("critical", "warning")
 
 
 class AlertmanagerChannel(Channel):
@@ -34,7 +35,8 @@ class AlertmanagerChannel(Channel):
             yield _alert(message, {"alertname": message.alert, "severity": message.severity, "state": DIGEST}, None)
             return
         for entity in message.entities:
-            for severity in {*self._severities.get(message.alert, ()), message.severity}:
+            severities = OF_PROBLEMS if message.alert.startswith("problem.") else self._severities.get(message.alert, ())
+            for severity in {*severities, message.severity}:
                 is_active = message.state != "normal" and severity == message.severity
                 ends_at = max(datetime.now(UTC), message.changed_at) + FIRES_FOR if is_active else message.changed_at
                 yield _alert(message, {"alertname": message.alert, "severity": severity, "entity": entity}, ends_at)

@@ -20,14 +20,14 @@ class KafkaChannel(Channel):
         self._producer: KafkaProducer | None = None
 
     def send(self, messages: Sequence[Message]) -> None:
-        producer, self._producer = self._producer or self._opened(), None
+        self._refuse_absent()  # brokers that are gone say so in seconds, a producer in a minute
+        producer, self._producer = self._producer or KafkaProducer(self._client, self._topic, None), None
         with producer.transaction(""):
             for message in messages:
                 key = "/".join([message.alert, *(message.entities if len(message.entities) == 1 else ())])
                 producer.send(key.encode(), as_json(message), [("message_id", message.message_id)])
         self._producer = producer  # which takes a second to begin with, and is of no use after an error
 
-    def _opened(self) -> KafkaProducer:
+    def _refuse_absent(self) -> None:
         if self._topic not in self._client.describe([self._topic]):
             raise TidemarkError(f"topic {self._topic} is not there; make it, or correct kafka.topic in {FILE}.")
-        return KafkaProducer(self._client, self._topic, None)

@@ -8,7 +8,7 @@ from orchestration.connectors.channels.channel import FILE, Channel, Message, Re
 from orchestration.connectors.http_client import PostError, post_json
 from orchestration.errors import TidemarkError
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 15.0
 
 
 class WebhookChannel(Channel):

@@ -15,7 +15,7 @@ from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.errors import TidemarkError
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 15.0
 
 
 class WebhookSink(Sink):

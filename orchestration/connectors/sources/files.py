@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out
-from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled, fitting
+from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError, Unsettled, fitting
 from silver.spec import PayloadFormat
 
 CLAIM = "claim"
@@ -96,6 +96,8 @@ class Files(Source):
         if self.landing is not None:
             self._refused = self.claim_settled(self.landing, time.time(), after)
         batch = fitting(self._claims.after(after), self.max_batch_bytes)
+        if not batch and self.landing is not None:
+            self._refuse_gone(self.landing.path, was_there=after >= 0)
         return {**start, CLAIM: batch[-1].number} if batch else start
 
     def describe(self, offset: Offset) -> str:
@@ -115,6 +117,16 @@ class Files(Source):
         new = {file: why for file, why in self._refused.items() if file not in self._told}
         self._told |= new.keys()
         return [Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items()]
+
+    def _refuse_gone(self, folder: Path, *, was_there: bool) -> None:
+        """SourceDownError where the folder cannot be listed, though files of it were read: an empty one would look the same."""
+        try:
+            os.scandir(folder).close()
+        except OSError as error:
+            if was_there or not isinstance(error, FileNotFoundError):
+                why = "is gone, or its disk is" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror or error})"
+                remedy = "bring it back, or correct the path in sources.yml"
+                raise SourceDownError(f"the folder {folder} of source {self.name} {why}; {remedy}.") from None
 
     def claim_settled(self, landing: LandingFolder, now: float, after: int = -1) -> dict[Path, str]:
         """Claim every whole file that is not claimed yet, by this source or a former one. Return the files that cannot be read, with the

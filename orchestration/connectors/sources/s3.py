@@ -150,9 +150,9 @@ class S3Client:
         self._secrets = [*keys.values()]
         settings = Config(
             connect_timeout=5,
-            read_timeout=30,
+            read_timeout=10,
             max_pool_connections=self.connections,
-            retries={"mode": "standard", "max_attempts": 3},
+            retries={"mode": "standard", "max_attempts": 2},
             response_checksum_validation="when_required",
             s3={"addressing_style": "path" if store.endpoint else "auto"},  # few stores of one's own have a name for each bucket
         )

@@ -17,7 +17,10 @@ EIGHT = datetime(2026, 3, 2, 8, tzinfo=UTC)
 BOTH, RENAMED, LEVEL = {"temp": 21.4, "l": 1}, {"temp_c": 21.5, "l": 1}, {"l": 1}
 
 
-def said(source: WatchedSource, of: Sequence[dict[str, Any]], minute: int = 0) -> list[str]:
+LONG = PayloadFormat("json", Origin(constant="tank"), Time("ts"), metric=Origin(field="m"), value="v", unit=Origin(field="u"))
+
+
+def said(source: WatchedSource, of: Sequence[dict[str, Any]], minute: int = 0, shape: PayloadFormat = SHAPE) -> list[str]:
     """Of the next batch of events, one a minute."""
     received = [EIGHT + timedelta(minutes=minute + n) for n in range(len(of))]
     columns = {
@@ -26,7 +29,7 @@ def said(source: WatchedSource, of: Sequence[dict[str, Any]], minute: int = 0) -
         "position": pa.nulls(len(of), pa.string()),
         "received_at": pa.array(received, pa.timestamp("us", "UTC")),
     }
-    return list(sentences("plant", source, seen_of(pa.table(columns), SHAPE, 1_000), len(of)))
+    return list(sentences("plant", source, seen_of(pa.table(columns), shape, 1_000), len(of)))
 
 
 def test_a_field_that_is_renamed_is_told_once_with_its_new_name_until_it_comes_again() -> None:
@@ -67,3 +70,12 @@ def test_a_new_field_is_told_alone_where_none_is_missing_and_only_after_the_firs
         "source plant has fields that conf does not name; new fields: hum"
     ]
     assert said(source, [BOTH | {"hum": 40}], 5) == []
+
+
+def test_a_unit_that_no_longer_comes_is_told_until_it_does() -> None:
+    source, bare = WatchedSource(), {"m": "temperature", "v": 21.4}
+    assert said(source, [bare | {"u": "degC"}] * 120, shape=LONG) == []
+    (told,) = said(source, [bare] * 100, 120, LONG)
+    assert told == "the unit of source plant had values until 2026-03-02T09:59:00Z and has none since, though 100 events came"
+    assert said(source, [bare | {"u": "degC"}], 300, LONG) == []
+    assert source.metrics["the unit"].told is None

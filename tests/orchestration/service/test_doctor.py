@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.conf.load import load
+from orchestration.connectors.outages import begin_outage
 from orchestration.location import Location
 from orchestration.service.doctor import Finding, examine
 from orchestration.storage.seals import Seal
+from orchestration.supervisor.health import problems
 from tests.collectors import write_conf
+from tests.rows import at
 from tests.server_process import free_ports
 
 
@@ -28,7 +32,7 @@ def test_a_sound_plant_has_nothing_bad(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     found = findings(conf)
     assert [finding.what for finding in found.values() if finding.verdict == "bad"] == []
-    assert {"java", "conf", "memory", "disk", "port of page", "port of source web", "source plant"} <= found.keys()
+    assert {"java", "conf", "memory", "port of page", "port of source web", "source plant"} <= found.keys()
 
 
 def test_a_conf_with_mistakes_is_named_and_nothing_else_is_guessed(tmp_path: Path) -> None:
@@ -70,3 +74,15 @@ def test_a_damaged_checkpoint_is_named_with_the_way_out(tmp_path: Path) -> None:
     found = findings(conf)["tables and checkpoints"]
     assert (found.verdict, found.command) == ("bad", f"tidemark --conf {conf} replay")
     assert "the checkpoint of silver.readings is damaged: " in found.finding
+
+
+def test_what_is_wrong_with_the_lake_is_the_list_that_status_and_the_page_show(tmp_path: Path) -> None:
+    conf = written(tmp_path, plant="path: ./landing")
+    lake = Location(tmp_path / "lake")
+    begin_outage(lake, "source", "plant", "its folder is gone", at("12:00:00"))
+    found = findings(conf)
+    listed = problems(load(conf), at("12:00:00"))
+    assert [(found[problem.subject].finding, found[problem.subject].command) for problem in listed] == [
+        (problem.sentence, problem.command) for problem in listed
+    ]
+    assert (found["source plant"].verdict, found["lake"].verdict) == ("bad", "warning")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.service.process import STOPPED
+from orchestration.supervisor.service_state import STOPPED
 from tests.collectors import write_conf
 from tests.disk import Disk
 from tests.server_process import free_ports

@@ -76,7 +76,7 @@ def test_what_comes_is_in_gold_and_on_the_page_though_each_part_and_then_up_itse
     assert [(row["part"], row["state"], row["restarts"]) for row in rows(plant.conf, "status", "parts")] == [
         (part, "running", 1) for part in PARTS
     ]
-    assert plant.overview()["troubles"] == []
+    assert plant.overview()["problems"] == []
     os.kill(plant.up.process.pid, signal.SIGKILL)
     plant.up.process.wait()
     plant.up = Up(plant.conf)

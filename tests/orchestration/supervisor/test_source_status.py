@@ -110,8 +110,9 @@ def test_a_source_that_is_down_says_since_when_and_why(tmp_path: Path, capsys: p
     begin_outage(conf.lake, "source", "fleet", "source fleet cannot be read", NOW)
     row, since = of(conf, "fleet"), f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
     assert (row["state"], row["down_since"], row["reason"]) == ("down", since, "source fleet cannot be read")
-    assert exit_code(["--conf", str(conf.folder), "status"]) == 0
-    assert capsys.readouterr().err == f"down since {since}: source fleet cannot be read\n"
+    assert exit_code(["--conf", str(conf.folder), "status"]) == 1
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == f"critical: source fleet is down: source fleet cannot be read (since {since})"
 
 
 def test_a_paused_source_is_not_read_and_says_so_and_goes_on_where_it_was(tmp_path: Path) -> None:

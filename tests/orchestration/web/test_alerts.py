@@ -13,7 +13,6 @@ from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.connectors.outages import begin_outage
 from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
-from orchestration.utc import to_iso
 from tests.collectors import write_conf
 from tests.orchestration.connectors.channels.alert_lake import changed, write_changes
 from tests.rows import at
@@ -46,7 +45,7 @@ def open_alerts(page: Page) -> None:
 
 def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Page, conf: Path) -> None:
     assert "2 alerts fire, and nobody has said that it is seen." in page.inner_text(".troubles")
-    assert f"channel pager is down since {to_iso(at('12:00'))}: {HOSTILE}" in page.inner_text(".troubles")
+    assert f"channel pager is down: {HOSTILE}" in page.inner_text(".troubles")
     open_alerts(page)
     firing = page.locator("section[aria-labelledby=firing] tbody tr")
     assert sorted(row.locator("td").first.inner_text() for row in firing.all()) == [HOSTILE, "oven"]

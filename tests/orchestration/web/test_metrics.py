@@ -37,7 +37,7 @@ RULES, DASHBOARD = DEPLOY / "tidemark.rules.yml", json.loads((DEPLOY / "tidemark
 ALERTS = [alert for group in yaml.safe_load(RULES.read_text())["groups"] for alert in group["rules"]]
 TOKEN = "correct-horse-battery-staple"
 SETTINGS = "page: {port: 0, token: '${env:PAGE_TOKEN}'}\nquality: {gates: {silver.readings: hold}}\n"
-LABELS = {"node", "layer", "part", "outcome", "rule", "source", "table", "suite", "severity"}
+LABELS = {"about", "node", "layer", "part", "outcome", "rule", "source", "table", "suite", "severity"}
 pytestmark = [pytest.mark.lakes, pytest.mark.prometheus]
 
 
@@ -50,10 +50,13 @@ def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         file.write(SETTINGS)
     note(lake, {"flow": "silver.readings", "batch": 0, "rows": 15, "seconds": 1.5, "state_rows": 12, "state_bytes": 4096})
     readings = LakeStore(load(written)).table_path(GATED)
-    write_gate_state(lake, GateState(GATED, table_id(readings), -1, Failure(-1, 1, "now", ("critical",))))
+    write_gate_state(lake, GateState(GATED, table_id(readings), -1, Failure(-1, 1, "2026-01-01 12:00:00Z", ("critical",))))
     failed = Result("own", Expectation("expect_x", "x", Severity.CRITICAL, {}), Outcome(False, "1 row"))
     append_results(lake, Run("1", at("13:00"), "test", Cause.ASKED, (TableResult(GATED, 1, table_id(readings), 12, (failed,)),)))
-    parts = [PartState("streams", "running", None, None, "now", 3, None), PartState("page", "stopped", None, None, "now", 0, "odd")]
+    parts = [
+        PartState("streams", "running", None, None, "2026-01-01T12:00:00Z", 3, None),
+        PartState("page", "stopped", None, None, "2026-01-01T12:00:00Z", 0, "odd"),
+    ]
     with sole_writer(lake), sole_writer(folder_of(lake)):
         write_service(lake, ServiceState(1, parts))
         yield written
@@ -110,6 +113,11 @@ def test_the_metrics_are_those_of_the_lake(server: Served) -> None:
         ("part_restarts_total", "streams"): 3,
         ("part_running", "streams"): 1,
         ("part_running", "page"): 0,
+        ("problems", "part", "critical"): 1,
+        ("problems", "gate", "critical"): 1,
+        ("problems", "quality", "critical"): 1,
+        ("problems", "device", "warning"): 1,
+        ("problems", "source", "critical"): 0,
     }
     assert {key: found.get(key) for key in expected} == expected
     delay = found["watermark_delay_seconds", "silver", "silver.readings"]

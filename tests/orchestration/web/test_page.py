@@ -69,17 +69,21 @@ def test_what_is_wrong_comes_first_with_a_command_and_no_text_becomes_a_tag(page
     lake = Location(conf.parent / "lake")
     begin_outage(lake, "source", "plant", HOSTILE, at("12:00:00"))
     try:
-        trouble = page.wait_for_selector(".troubles li")
-        assert trouble is not None
-        assert HOSTILE in trouble.inner_text()
-        assert page.locator("main code").first.inner_text() == f"tidemark --conf {conf} status sources"
-        assert page.locator("main section").first.locator("h2").inner_text() == "Wrong now: 1"
+        worst = page.wait_for_selector(".troubles li.critical")
+        assert worst is not None
+        assert worst.inner_text().startswith(f"critical source plant is down: {HOSTILE} more since 2026-01-01 12:00:00, ")
+        (warning,) = page.locator(".troubles li.warning").all()
+        assert f"'{HOSTILE}' is not in devices.yml: 1 reading of source plant is in quarantine." in warning.inner_text()
+        fix = f"tidemark --conf {conf} quarantine retry --rule device_is_known"
+        assert page.locator("main section").first.locator("code").all_inner_texts() == [fix]
+        assert page.locator("main section").first.locator("h2").inner_text() == "Wrong now: 2"
         assert page.locator("main img").count() == 0
         assert page.locator(".node.down strong").inner_text() == "plant"
         assert page.title() == "test · overview · Tidemark"
     finally:
         end_outage(lake, "source", "plant")
-    page.wait_for_selector("text=Nothing is wrong that Tidemark knows of")
+    page.wait_for_selector("h2:text('Wrong now: 1')")
+    assert "Known up to" in page.locator("main section").first.inner_text()
 
 
 def test_a_server_that_is_gone_is_told_and_when_it_is_back_the_page_goes_on(browser: Browser, conf: Path) -> None:
@@ -184,7 +188,9 @@ def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path:
         status, _, body = running.ask("/")
         assert status == 200
         assert "there is no snapshot yet" in body
-        assert f"Nothing writes the lake now: what is shown here does not move. <code>tidemark --conf {conf} up</code>" in body
+        assert "Nothing writes the lake now: what is shown does not move." in body
+        assert f"<code>tidemark --conf {conf} up</code>" in body
+        assert f"<code>mkdir -p {tmp_path / 'landing'}</code>" in body
         assert json.loads(running.ask("/api/overview")[2])["account"]["events"] == 0
         assert "No batch ended in the last hour" in running.ask("/batches?span=century")[2]
         assert "Nothing is in quarantine" in running.ask("/quarantine?rule=%3Cscript%3E")[2]

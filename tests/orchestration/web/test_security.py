@@ -170,6 +170,6 @@ def test_an_address_that_other_machines_reach_needs_a_token(tmp_path: Path) -> N
 
 def test_metrics_are_in_the_format_of_prometheus_and_name_no_device(server: Served) -> None:
     families = {family.name: family for family in text_string_to_metric_families(server.ask("/metrics", headers=KNOWN)[2])}
-    assert {"tidemark_up", "tidemark_lag_seconds", "tidemark_measurements", "tidemark_events", "tidemark_troubles"} <= families.keys()
+    assert {"tidemark_up", "tidemark_lag_seconds", "tidemark_measurements", "tidemark_events", "tidemark_problems"} <= families.keys()
     labels = {name for family in families.values() for sample in family.samples for name in sample.labels}
-    assert labels <= {"node", "layer", "outcome", "part"}
+    assert labels <= {"node", "layer", "outcome", "part", "severity", "about"}

@@ -11,7 +11,7 @@ from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources import file_reader
 from orchestration.connectors.sources import files as claiming
 from orchestration.connectors.sources.files import Claims, Files, growing
-from orchestration.connectors.sources.source import Offset
+from orchestration.connectors.sources.source import Offset, SourceDownError
 from tests.lakes import SHAPE, land
 
 NOW = 1_700_000_000.0
@@ -233,3 +233,19 @@ def test_the_position_is_the_path_below_the_landing_folder_whatever_the_names(tm
     land(tmp_path / lake, name, [b"1"])
     source = files(tmp_path / lake)
     assert read(source, {}, source.latest_offset({})) == [(name, b"1")]
+
+
+def test_a_folder_that_is_gone_is_down_once_what_was_claimed_is_read_and_until_it_is_back(tmp_path: Path) -> None:
+    landing, plant = tmp_path / "landing", files(tmp_path)
+    assert plant.latest_offset({}) == {}  # it is not there yet
+    land(tmp_path, "1.json", ["1"])
+    begin = plant.latest_offset({})
+    land(tmp_path, "2.json", ["2"])
+    plant.claim_settled(LandingFolder(landing, settle_seconds=0), NOW * 2)
+    landing.rename(tmp_path / "elsewhere")
+    end = plant.latest_offset(begin)
+    assert read(plant, begin, end) == [("2.json", b"2")]
+    with pytest.raises(SourceDownError, match=r"the folder .*landing of source plant is gone, or its disk is; bring it back, or correct"):
+        plant.latest_offset(end)
+    (tmp_path / "elsewhere").rename(landing)
+    assert plant.latest_offset(end) == end

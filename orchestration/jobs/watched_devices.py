@@ -1,0 +1,228 @@
+"""Arrivals of each device, metric and source, as the run saw them: `devices.json` in the lake, from which health tells who is silent.
+
+Instants are in microseconds since 1970, UTC: a device may send any event time. All but the file is pure.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import nlargest
+
+from orchestration.location import Location
+from orchestration.storage.state_file import StateFile
+
+FILE = "devices.json"
+FADING = 0.95
+"""A long pause counts less with each arrival after it: after 14 of them half."""
+MINUTE_US, DAY_US = 60_000_000, 86_400_000_000
+FORGOTTEN_US = 7 * DAY_US
+MOST_UNDECLARED = 100
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Rows of one device in the batches of one look, in one table of silver.
+
+    `batches`: how many brought some, ingested from `first_us` to `last_us`. `event_us`: the newest event time, None in quarantine.
+    `lead_us`: by how much the event times are ahead of the arrival, at least.
+    """
+
+    device_id: str
+    source: str
+    batches: int
+    first_us: int
+    last_us: int
+    event_us: int | None = None
+    lead_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Rests:
+    """Accepted readings of one metric of one device in one look, in order of event time: rests of equal values.
+
+    `count`: of rests; `first` and `last`: readings of those, with their values. `begin_us`, `event_us`: event times of the first reading of
+    the last rest, and of the newest. `longest`: the most readings of a rest but the last.
+    """
+
+    device_id: str
+    metric: str
+    readings: int
+    count: int
+    first: int
+    first_value: float
+    last: int
+    last_value: float
+    begin_us: int
+    event_us: int
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class SeenSource:
+    """The fate of a source in one batch: `readings` on time, and `late` ones, of which the newest event time is `late_event_us`."""
+
+    source: str
+    at_us: int
+    readings: int
+    late: int
+    late_event_us: int | None = None
+
+
+@dataclass
+class Arrivals:
+    """`last_us`: when the newest was ingested; `event_us`: the newest event time. `usual_us`: the longest time between two, see FADING.
+
+    `count`: batches with arrivals since it last caught up with a backlog, whose pace says nothing.
+    """
+
+    last_us: int
+    event_us: int | None = None
+    usual_us: float = 0.0
+    count: int = 0
+
+    def add(self, seen: Seen) -> None:
+        moved = seen.event_us - self.event_us if seen.event_us is not None and self.event_us is not None else 0
+        if moved > 2 * (seen.last_us - self.last_us) + MINUTE_US:
+            self.usual_us, self.count = 0.0, 0
+        else:
+            pause = max(seen.first_us - self.last_us, (seen.last_us - seen.first_us) / max(seen.batches - 1, 1))
+            self.usual_us = max(pause, FADING**seen.batches * self.usual_us)
+            self.count += seen.batches
+        self.last_us = max(self.last_us, seen.last_us)
+        self.event_us = max((at for at in (self.event_us, seen.event_us) if at is not None), default=None)
+
+
+@dataclass
+class WatchedMetric:
+    """`equal`: readings in a row with `value`, since the event time `equal_since_us`; `longest`: the most in a row before.
+
+    `event_us`: the newest event time. `readings`: all that were seen; `changes`: how many differed from the one before.
+    """
+
+    event_us: int
+    value: float | None = None
+    equal: int = 0
+    equal_since_us: int = 0
+    longest: int = 0
+    readings: int = 0
+    changes: int = 0
+
+    def add(self, rests: Rests) -> None:
+        goes_on = rests.first_value == self.value
+        self.event_us = max(self.event_us, rests.event_us)
+        self.readings += rests.readings
+        self.changes += rests.count - goes_on
+        if goes_on:
+            self.equal += rests.first
+        if rests.count > 1 or not goes_on:
+            self.longest = max(self.longest, self.equal, rests.longest)
+            self.value, self.equal, self.equal_since_us = rests.last_value, rests.last, rests.begin_us
+
+
+@dataclass
+class WatchedDevice:
+    """`ahead_us`: by how much its clock was ahead of the newest arrivals, 0 where it is not, and since when (`ahead_since_us`)."""
+
+    source: str
+    arrivals: Arrivals
+    metrics: dict[str, WatchedMetric] = field(default_factory=dict)
+    ahead_us: int = 0
+    ahead_since_us: int = 0
+
+    def add(self, rows: list[Seen]) -> None:
+        events = [row.event_us for row in rows if row.event_us is not None]
+        ahead = min((row.lead_us for row in rows if row.lead_us is not None), default=0)
+        first, last = min(row.first_us for row in rows), max(row.last_us for row in rows)
+        self.source = rows[0].source
+        self.arrivals.add(Seen("", self.source, max(row.batches for row in rows), first, last, max(events, default=None)))
+        self.ahead_since_us = self.ahead_since_us if self.ahead_us > 0 else first
+        self.ahead_us = max(ahead, 0)
+
+
+@dataclass
+class WatchedSource:
+    """`late`: readings since the last one that came on time, the first at `since_us`; the newest of them `behind_us` behind all others."""
+
+    late: int = 0
+    since_us: int = 0
+    behind_us: int = 0
+
+
+@dataclass
+class Undeclared:
+    """Rows of a device that the registry does not know, in quarantine."""
+
+    source: str
+    rows: int
+    first_us: int
+    last_us: int
+
+
+@dataclass
+class WatchedDevices:
+    """`bronze_batch`: the last one that was looked at, ingested at `at_us`. `event_us`: the newest event time of all.
+
+    `retried`: the retry of the quarantine after which `undeclared` was counted anew.
+    """
+
+    bronze_batch: int = -1
+    at_us: int = 0
+    event_us: int | None = None
+    retried: int = -1
+    devices: dict[str, WatchedDevice] = field(default_factory=dict)
+    sources: dict[str, WatchedSource] = field(default_factory=dict)
+    undeclared: dict[str, Undeclared] = field(default_factory=dict)
+
+
+def watched_devices(lake: Location) -> StateFile[WatchedDevices]:
+    """The file, which is not there where no run has looked yet."""
+    return StateFile(lake / FILE, WatchedDevices, "Remove it: it only says when devices came last.")
+
+
+def add_rows(watched: WatchedDevices, rows: Iterable[Seen]) -> None:
+    """Note what came. A device that sends only what goes to quarantine is not new: any text may stand there."""
+    by_device: dict[str, list[Seen]] = {}
+    for row in rows:
+        by_device.setdefault(row.device_id, []).append(row)
+    for device_id, together in by_device.items():
+        device = watched.devices.get(device_id)
+        if device is None and any(row.event_us is not None for row in together):
+            first = min(row.first_us for row in together)
+            device = watched.devices[device_id] = WatchedDevice(together[0].source, Arrivals(first))
+        if device is not None:
+            device.add(together)
+            watched.at_us = max(watched.at_us, device.arrivals.last_us)
+    accepted = (device.arrivals.event_us for device in watched.devices.values())
+    watched.event_us = max((at for at in accepted if at is not None), default=None)
+    for device_id in [name for name, device in watched.devices.items() if device.arrivals.last_us < watched.at_us - FORGOTTEN_US]:
+        del watched.devices[device_id]
+
+
+def add_rests(watched: WatchedDevices, rests: Iterable[Rests]) -> None:
+    """Note values. `rests`: after the rows of the same look."""
+    for seen in rests:
+        if (device := watched.devices.get(seen.device_id)) is not None:
+            device.metrics.setdefault(seen.metric, WatchedMetric(seen.event_us)).add(seen)
+
+
+def add_sources(watched: WatchedDevices, batches: Iterable[SeenSource]) -> None:
+    """Note what was late. `batches`: in their order, after the rows of the same look."""
+    for batch in batches:
+        source = watched.sources.setdefault(batch.source, WatchedSource())
+        if batch.readings:
+            watched.sources[batch.source] = WatchedSource()
+        elif batch.late:
+            source.since_us = source.since_us if source.late else batch.at_us
+            source.late += batch.late
+            if batch.late_event_us is not None and watched.event_us is not None:
+                source.behind_us = max(watched.event_us - batch.late_event_us, 0)
+
+
+def add_undeclared(watched: WatchedDevices, rows: Iterable[tuple[str, Undeclared]]) -> None:
+    """Note devices that the registry does not know, of very many those that came last; forget those that stopped a day ago."""
+    for device_id, seen in rows:
+        before = watched.undeclared.get(device_id)
+        counted = Undeclared(seen.source, before.rows + seen.rows, before.first_us, seen.last_us) if before else seen
+        watched.undeclared[device_id] = counted
+    recent = [entry for entry in watched.undeclared.items() if entry[1].last_us >= watched.at_us - DAY_US]
+    newest = nlargest(MOST_UNDECLARED, recent, lambda entry: entry[1].last_us)
+    watched.undeclared = dict(newest)
