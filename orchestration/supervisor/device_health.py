@@ -34,7 +34,8 @@ class Context:
     it began to answer this run, or again after an outage.
 
     `is_idle`: bronze has no batch that was not looked at. `registered`: devices that conf or a file declares. `silent_sources`: those that
-    are down, paused or no more in conf. `ahead_us`: what is further ahead is a wrong clock.
+    are down, paused or no more in conf. `ahead_us`, `lateness_seconds`: by source; what is further ahead is a
+    wrong clock.
     """
 
     known_us: int
@@ -42,8 +43,8 @@ class Context:
     is_idle: bool = False
     registered: Collection[str] = ()
     silent_sources: Collection[str] = ()
-    ahead_us: int = AHEAD_US
-    lateness_seconds: int = 0
+    ahead_us: Mapping[str, int] = field(default_factory=dict)
+    lateness_seconds: Mapping[str, int] = field(default_factory=dict)
 
 
 def problems_of_devices(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
@@ -107,7 +108,7 @@ def _is_stuck(metric: WatchedMetric) -> bool:
 
 def _ahead(devices: Mapping[str, WatchedDevice], context: Context) -> Iterator[Problem]:
     for name, device in devices.items():
-        if device.ahead_us > context.ahead_us:
+        if device.ahead_us > context.ahead_us.get(device.source, AHEAD_US):
             text = f"The clock of device {shortened(name)} is ahead by {lasting(device.ahead_us / SECOND_US)}. Set it."
             yield Problem(Severity.WARNING, f"device {name}", text, from_micros(device.ahead_since_us), _view(name))
 
@@ -127,9 +128,9 @@ def _undeclared(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
 def _late(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
     for name, source in watched.sources.items():
         if source.late >= LEAST_LATE and name not in context.silent_sources:
-            behind, bound = source.behind_us / SECOND_US, context.lateness_seconds
-            reason = f"they come {lasting(behind)} behind the newest of all readings, and policy.lateness_seconds is {bound:,}"
-            remedy = f"Set it to {proposed(behind, bound):,} or more in pipeline.yml."
+            behind, bound = source.behind_us / SECOND_US, context.lateness_seconds.get(name, 0)
+            reason = f"they come {lasting(behind)} behind the newest of all readings, and its lateness_seconds is {bound:,}"
+            remedy = f"Set lateness_seconds of this source to {proposed(behind, bound):,} or more in sources.yml."
             text = f"All {source.late:,} readings of source {name} are late: {reason}. {remedy}"
             yield Problem(Severity.WARNING, f"source {name}", text, _instant(source.since_us), "/")
 

@@ -36,7 +36,7 @@ from orchestration.storage.registry import current
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
-from orchestration.supervisor.device_health import AHEAD_US, Context, problems_of_devices
+from orchestration.supervisor.device_health import Context, problems_of_devices
 from orchestration.supervisor.problem import ABOUT, Problem, Severity
 from orchestration.supervisor.service_state import FULL_BYTES, STOPPED, PartState, folder_of, last_beat, read_service, refused_conf
 from orchestration.supervisor.status import EVENTS, Status, read_status
@@ -46,7 +46,7 @@ from silver.policy import Unknown
 __all__ = ["ABOUT", "LAG_VIEW", "Problem", "Severity", "known_until", "problems"]
 LITTLE_BYTES, LITTLE_MEMORY = 2 * 1024**3, 256 * 1024**2
 LONGEST_LAG_SECONDS, LAG_VIEW = 180.0, "/batches"
-HOUR_US = 3_600_000_000
+HOUR_SECONDS = 3600
 MOST = 5
 """Problems of one kind that are listed one by one."""
 COMMAND = re.compile(r"`(tidemark (?!check|doctor|logs|status)[^`]+)`")
@@ -238,7 +238,6 @@ def _of_devices(conf: Conf, status: Status) -> Iterator[Problem]:
     up = [row["source"] for row in status.sources if row["state"] not in ("down", "paused")]
     answered_at = {name: answers_since(conf.lake, "source", name) for name in up}
     heard = {name: to_micros(at) if at else 0 for name, at in answered_at.items() if not holder or (at and to_micros(at) >= began_us)}
-    future_us = 1_000_000 * conf.policy.max_future_seconds
     until = known_until(conf)
     context = Context(
         known_us=to_micros(until) if until and is_idle else watched.at_us,
@@ -246,8 +245,9 @@ def _of_devices(conf: Conf, status: Status) -> Iterator[Problem]:
         is_idle=is_idle,
         registered=registered if conf.policy.unknown_device is Unknown.QUARANTINE else {*registered, *watched.devices},
         silent_sources={*watched.sources, *(device.source for device in watched.devices.values())} - heard.keys(),
-        ahead_us=max(AHEAD_US, 0 if future_us < HOUR_US else future_us),  # whoever allows hours means forecasts
-        lateness_seconds=conf.policy.lateness_seconds,
+        # Whoever allows hours means forecasts.
+        ahead_us={name: 1_000_000 * own.ahead_seconds for name, own in conf.bounds.items() if own.ahead_seconds >= HOUR_SECONDS},
+        lateness_seconds={name: own.lateness_seconds for name, own in conf.bounds.items()},
     )
     yield from problems_of_devices(watched, context)
 

@@ -159,7 +159,7 @@ def test_a_clock_that_is_ahead_is_named_until_it_is_set_wherever_its_readings_go
     add_rows(watched, [replace(future, event_us=None, lead_us=3 * HOUR)])
     (problem,) = listed(watched, end)
     assert problem.sentence == "The clock of device 'PMP-01' is ahead by 3 h. Set it."
-    assert listed(watched, end, ahead_us=4 * HOUR) == []  # prices of tomorrow
+    assert listed(watched, end, ahead_us={"plant": 4 * HOUR}) == []  # prices of tomorrow
     add_rows(watched, [replace(future, lead_us=2 * HOUR), seen("PMP-01", end)])  # one odd row says nothing of the clock
     assert listed(watched, end) == []
 
@@ -198,13 +198,14 @@ def late(batches: Sequence[tuple[int, int]]) -> Iterator[SeenSource]:
 def test_a_source_of_which_all_is_late_is_named_with_the_reason_and_the_setting_until_something_is_on_time() -> None:
     watched = plant(NOON)
     add_sources(watched, late([(3, 1), (0, 5)]))
-    assert listed(watched, NOON, lateness_seconds=600) == []
+    assert listed(watched, NOON, lateness_seconds={"logger": 600}) == []
     add_sources(watched, late([(0, 2587)]))
-    (problem,) = listed(watched, NOON, lateness_seconds=600)
-    reason = "they come 6 h behind the newest of all readings, and policy.lateness_seconds is 600"
-    assert problem.sentence == f"All 2,592 readings of source logger are late: {reason}. Set it to 23,820 or more in pipeline.yml."
+    (problem,) = listed(watched, NOON, lateness_seconds={"logger": 600})
+    reason = "they come 6 h behind the newest of all readings, and its lateness_seconds is 600"
+    remedy = "Set lateness_seconds of this source to 23,820 or more in sources.yml."
+    assert problem.sentence == f"All 2,592 readings of source logger are late: {reason}. {remedy}"
     add_sources(watched, late([(0, 7), (1, 7)]))
-    assert listed(watched, NOON, lateness_seconds=600) == []
+    assert listed(watched, NOON, lateness_seconds={"logger": 600}) == []
 
 
 @pytest.mark.parametrize(("behind", "bound"), [(0.0, 600), (599.0, 600), (21_600.0, 600), (3e9, 0)])

@@ -54,7 +54,7 @@ def listed_in_an_hour(seed: int, silent: str = "") -> Counter[str]:
     """How many looks showed each problem. `silent`: a device that sends nothing from half past on."""
     made, watched, subjects = simulated(seed), WatchedDevices(), Counter[str]()
     arrivals, begin = Arrivals(made), to_micros(START)
-    context = Context(0, registered={device.device_id for device in made.devices}, lateness_seconds=made.lateness_us // 1_000_000)
+    registered = {device.device_id for device in made.devices}
     names = np.array([device.device_id for device in made.devices])
     for at_us in range(begin + BATCH_US, begin + HOUR_US, BATCH_US):
         messages = arrivals.until(at_us)
@@ -64,7 +64,7 @@ def listed_in_an_hour(seed: int, silent: str = "") -> Counter[str]:
         note(watched, messages, made, at_us)
         late = int((messages["kind"] == Kind.LATE).sum())
         add_sources(watched, [SeenSource("plant", at_us, len(messages) - late, late, None)])
-        known = Context(at_us, registered=context.registered, lateness_seconds=context.lateness_seconds, is_idle=True)
+        known = Context(at_us, registered=registered, is_idle=True)
         subjects.update(problem.subject for problem in problems_of_devices(watched, known))
     return subjects
 
