@@ -20,8 +20,8 @@ def _ages_never(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_refused_conf_reaches_open_pages_by_itself(tmp_path: Path) -> None:
-    async def page() -> list[str | TidemarkError]:
-        facts: Facts[str, str] = Facts(Location(tmp_path), lambda _: "facts", lambda _: None, lambda _: threads)
+    async def page() -> list[list[str] | TidemarkError]:
+        facts: Facts[str, list[str]] = Facts(Location(tmp_path), lambda _: ["facts"], lambda _: None, lambda _: threads)
         watching = asyncio.create_task(facts.watch())
         stream = facts.stream("/")
         shown = [await anext(stream)]
@@ -31,4 +31,4 @@ def test_a_refused_conf_reaches_open_pages_by_itself(tmp_path: Path) -> None:
         return shown
 
     with ThreadPoolExecutor(1) as threads:
-        assert asyncio.run(page()) == ["facts", "facts"]
+        assert asyncio.run(page()) == [["facts"], ["facts"]]
