@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.alert_problems import problems
 from orchestration.cli.option_types import FILE, Duration
 from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
@@ -24,7 +25,6 @@ INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y
 FIRING = ("id", "alert", "entity", "state", "severity", "since", "value", "summary", "acknowledged_by", "silenced_by")
 HISTORY = ("changed_at", "alert", "entity", "state", "previous_state", "severity", "value", "summary", "known_at", "id")
 SILENCES = ("id", "alert", "entity", "begins_at", "ends_at", "hours", "author", "reason", "noted_at")
-LEAVE_SECONDS = 10.0
 SHORT = 12
 """Digits of an alert's id that are shown; `ack` takes them."""
 
@@ -47,7 +47,9 @@ def command(context: click.Context, format: str) -> None:
     if context.invoked_subcommand is None:
         conf = _conf(context.obj)
         show(_firing(conf, datetime.now(UTC)), format, FIRING)
-        _report_channels_that_are_down(conf)
+
+
+command.add_command(problems)
 
 
 @command.command()
@@ -219,32 +221,6 @@ def watch(obj: dict[str, Any]) -> None:
 
 
 @command.command()
-@click.pass_obj
-def problems(obj: dict[str, Any]) -> None:
-    """Send what is wrong, as `tidemark status problems` lists it, to channels with `problems: true`, until Ctrl-C or SIGTERM.
-
-    A part of `tidemark up` where conf has such channels.
-
-    \b
-    Example:
-      tidemark alerts problems
-    """
-    import threading
-
-    from orchestration.engine.progress import Progress
-    from orchestration.supervisor.problem_notices import ProblemSender
-
-    stop = threading.Event()
-    sender = ProblemSender(_conf(obj), Progress([]), stop)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    sender.start()
-    stop.wait()
-    sender.wake()
-    sender.join(LEAVE_SECONDS)
-
-
-@command.command()
 @click.argument("name")
 @click.option("--since", type=INSTANT, metavar="ISO", help="Only from this instant on, UTC.  [default: all that there is]")
 @click.option("--png", type=FILE, help="Also draw it: values, where the condition is true, and when the alert fired.")
@@ -279,14 +255,6 @@ def _conf(obj: dict[str, Any]) -> "Conf":
     from orchestration.conf.load import load
 
     return load(obj["conf"])
-
-
-def _report_channels_that_are_down(conf: "Conf") -> None:
-    from orchestration.connectors.outages import current_outage
-
-    for name in conf.channels:
-        if (outage := current_outage(conf.lake, "channel", name)) is not None:
-            click.echo(f"channel {name} is down since {outage.since}: {outage.reason}", err=True)
 
 
 def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Topics:
-    """What one process tells a channel about, and where it keeps how far it is. `new_changes`: what is new, and the state after it."""
+    """Topics that one process tells a channel about, and where it keeps how far it is. `new_changes`: the new ones, and the state after."""
 
     file: StateFile[ChannelState]
     policies: Mapping[str, NoticePolicy]

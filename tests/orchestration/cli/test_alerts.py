@@ -10,7 +10,6 @@ import pytest
 from gold.alerts.notices import Message
 from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
 from orchestration.conf.load import load
-from orchestration.connectors.outages import begin_outage
 from tests.commands import Rows, Tidemark
 from tests.http_server import http_server
 from tests.orchestration.connectors.channels.alert_lake import at, changed, write_changes
@@ -60,14 +59,6 @@ def test_an_alert_that_conf_has_no_more_fires_no_more(folder: str, tidemark: Tid
     (Path(folder) / "alerts.yml").write_text("alerts:\n  other: {reading: temperature, when: value > 280}\n")
     assert asked(tidemark, folder) == []
     assert len(asked(tidemark, folder, "history")) == len(ROWS)
-
-
-def test_a_channel_that_is_down_is_said(folder: str, tidemark: Tidemark) -> None:
-    with (Path(folder) / "alerts.yml").open("a") as file:
-        file.write("channels:\n  pager: {apprise: '${env:PAGER}'}\n")
-    assert told(tidemark, folder) == (0, "")
-    begin_outage(load(Path(folder)).lake, "channel", "pager", "channel pager: it is away.", at(0))
-    assert told(tidemark, folder) == (0, "channel pager is down since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
 
 
 def test_dead_letters_go_to_the_channel_once_it_takes_them(folder: str, tidemark: Tidemark) -> None:
