@@ -42,7 +42,7 @@ from orchestration.storage.state_file import StateFile
 AT_ONCE = 100
 """Messages between two notes of what was sent."""
 STEP_SECONDS = 5.0
-MOST_TRIES = 100
+MOST_TRIES = 300
 """With the pauses of supervisor.sinks an hour and a half."""
 
 
