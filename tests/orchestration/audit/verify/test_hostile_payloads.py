@@ -49,7 +49,7 @@ REGISTRY = [
 
 def test_both_evaluators_treat_hostile_payloads_alike(tmp_path: Path, seed: int | None) -> None:
     events = list(hostile_events(seed or SEED))
-    sent, devices = as_table(events, EVENTS), as_table(REGISTRY, DEVICES)
+    sent, devices = as_table(events, EVENTS), as_table([(*row, None) for row in REGISTRY], DEVICES)
     for unknown in Unknown:
         policy = Policy(600, 300, max_payload_bytes=1100, unknown_device=unknown, unknown_metric=unknown)
         sources = {name: Source(name, shape, LandingFolder(tmp_path)) for name, shape in SHAPES.items()}
