@@ -76,7 +76,7 @@ def look(lake: LakeStore) -> None:
     counted = _ask(lake, LEDGER, COUNTED.format(**span))
     add_rows(watched, _seen(lake, span))
     add_rests(watched, _rests(lake, span, counted))
-    add_sources(watched, _sources(lake, span, counted))
+    add_sources(watched, _sources(lake, span, counted), lake.conf.bounds)
     add_undeclared(watched, _undeclared(lake, IN_BATCHES.format(**span)))
     if watched.retried != retry and watched.undeclared:
         names = literal([*watched.undeclared])

@@ -3,12 +3,14 @@
 Instants are in microseconds since 1970, UTC: a device may send any event time. All but the file is pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
+from types import MappingProxyType
 
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
+from silver.policy import Bounds
 
 FILE = "devices.json"
 FADING = 0.95
@@ -140,7 +142,8 @@ class WatchedDevice:
 
 @dataclass
 class WatchedSource:
-    """`late`: readings since the last one that came on time, the first at `since_us`; the newest of them `behind_us` behind all others."""
+    """`late`: readings since the last one that came on time, the first at `since_us`; the newest of them `behind_us` behind the newest
+    of its lane."""
 
     late: int = 0
     since_us: int = 0
@@ -159,14 +162,13 @@ class Undeclared:
 
 @dataclass
 class WatchedDevices:
-    """`bronze_batch`: the last one that was looked at, ingested at `at_us`. `event_us`: the newest event time of all.
+    """`bronze_batch`: the last one that was looked at, ingested at `at_us`.
 
     `retried`: the retry of the quarantine after which `undeclared` was counted anew.
     """
 
     bronze_batch: int = -1
     at_us: int = 0
-    event_us: int | None = None
     retried: int = -1
     devices: dict[str, WatchedDevice] = field(default_factory=dict)
     sources: dict[str, WatchedSource] = field(default_factory=dict)
@@ -191,8 +193,6 @@ def add_rows(watched: WatchedDevices, rows: Iterable[Seen]) -> None:
         if device is not None:
             device.add(together)
             watched.at_us = max(watched.at_us, device.arrivals.last_us)
-    accepted = (device.arrivals.event_us for device in watched.devices.values())
-    watched.event_us = max((at for at in accepted if at is not None), default=None)
     for device_id in [name for name, device in watched.devices.items() if device.arrivals.last_us < watched.at_us - FORGOTTEN_US]:
         del watched.devices[device_id]
 
@@ -204,8 +204,8 @@ def add_rests(watched: WatchedDevices, rests: Iterable[Rests]) -> None:
             device.metrics.setdefault(seen.metric, WatchedMetric(seen.event_us)).add(seen)
 
 
-def add_sources(watched: WatchedDevices, batches: Iterable[SeenSource]) -> None:
-    """Note what was late. `batches`: in their order, after the rows of the same look."""
+def add_sources(watched: WatchedDevices, batches: Iterable[SeenSource], bounds: Mapping[str, Bounds] = MappingProxyType({})) -> None:
+    """Note what was late. `batches`: in their order, after the rows of the same look. `bounds`: by source; equal ones are of one lane."""
     for batch in batches:
         source = watched.sources.setdefault(batch.source, WatchedSource())
         if batch.readings:
@@ -213,8 +213,10 @@ def add_sources(watched: WatchedDevices, batches: Iterable[SeenSource]) -> None:
         elif batch.late:
             source.since_us = source.since_us if source.late else batch.at_us
             source.late += batch.late
-            if batch.late_event_us is not None and watched.event_us is not None:
-                source.behind_us = max(watched.event_us - batch.late_event_us, 0)
+            lane = (device.arrivals for device in watched.devices.values() if bounds.get(device.source) == bounds.get(batch.source))
+            newest = max((arrivals.event_us for arrivals in lane if arrivals.event_us is not None), default=None)
+            if batch.late_event_us is not None and newest is not None:
+                source.behind_us = max(newest - batch.late_event_us, 0)
 
 
 def add_undeclared(watched: WatchedDevices, rows: Iterable[tuple[str, Undeclared]]) -> None:

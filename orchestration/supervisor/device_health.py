@@ -129,7 +129,7 @@ def _late(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
     for name, source in watched.sources.items():
         if source.late >= LEAST_LATE and name not in context.silent_sources:
             behind, bound = source.behind_us / SECOND_US, context.lateness_seconds.get(name, 0)
-            reason = f"they come {lasting(behind)} behind the newest of all readings, and its lateness_seconds is {bound:,}"
+            reason = f"they come {lasting(behind)} behind the newest reading of their lane, and its lateness_seconds is {bound:,}"
             remedy = f"Set lateness_seconds of this source to {proposed(behind, bound):,} or more in sources.yml."
             text = f"All {source.late:,} readings of source {name} are late: {reason}. {remedy}"
             yield Problem(Severity.WARNING, f"source {name}", text, _instant(source.since_us), "/")

@@ -19,6 +19,7 @@ from orchestration.jobs.watched_devices import (
 from orchestration.supervisor.device_health import Context, problems_of_devices, proposed
 from orchestration.supervisor.problem import Problem, Severity
 from orchestration.utc import to_micros
+from silver.policy import Bounds
 from tests.rows import at
 
 SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000
@@ -201,11 +202,20 @@ def test_a_source_of_which_all_is_late_is_named_with_the_reason_and_the_setting_
     assert listed(watched, NOON, lateness_seconds={"logger": 600}) == []
     add_sources(watched, late([(0, 2587)]))
     (problem,) = listed(watched, NOON, lateness_seconds={"logger": 600})
-    reason = "they come 6 h behind the newest of all readings, and its lateness_seconds is 600"
+    reason = "they come 6 h behind the newest reading of their lane, and its lateness_seconds is 600"
     remedy = "Set lateness_seconds of this source to 23,820 or more in sources.yml."
     assert problem.sentence == f"All 2,592 readings of source logger are late: {reason}. {remedy}"
     add_sources(watched, late([(0, 7), (1, 7)]))
     assert listed(watched, NOON, lateness_seconds={"logger": 600}) == []
+
+
+def test_what_is_ahead_of_its_time_by_another_lane_says_nothing_about_a_source_that_is_late() -> None:
+    watched = plant(NOON)
+    add_rows(watched, [replace(seen("market", NOON), source="market", event_us=NOON + 36 * HOUR)])
+    bounds = {"market": Bounds(600, 172_800), "plant": Bounds(600, 300), "logger": Bounds(600, 300)}
+    add_sources(watched, late([(0, 20)]), bounds)
+    (problem,) = listed(watched, NOON, lateness_seconds={"logger": 600})
+    assert "they come 6 h behind" in problem.sentence
 
 
 @pytest.mark.parametrize(("behind", "bound"), [(0.0, 600), (599.0, 600), (21_600.0, 600), (3e9, 0)])
