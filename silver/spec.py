@@ -107,6 +107,11 @@ class Metric(Setting):
         return self.slide_seconds or self.step_seconds
 
     @property
+    def is_state(self) -> bool:
+        """Say whether a value holds until the next one, so that a chart of it has steps."""
+        return bool(self.words) or self.aggregation in (Aggregation.LATEST, Aggregation.FIRST)
+
+    @property
     def wraps_at(self) -> float | None:
         """The value that a counter never reaches; None where it does not wrap."""
         return self.counter.wraps_at if self.counter else None

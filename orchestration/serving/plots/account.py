@@ -34,6 +34,7 @@ ALWAYS = {"duplicates", "late", "quarantined"}
 MAX_BARS = 60
 WIDTH, HEAD_INCHES, FOOT_INCHES = 9.2, 0.65, 0.55
 ALL_INCHES, FATE_INCHES = 2.6, 0.85
+MIN_PLACES = 5  # a few bars are no rectangles as wide as the picture
 MAX_NUMBERED_BARS = 12  # more bars leave no room for a number above each
 BAR = 0.82
 
@@ -108,7 +109,8 @@ def finish(figure: Figure, panels: Sequence[Axes], bars: Rows) -> None:
         panel.set_axisbelow(True)
         panel.yaxis.set_major_locator(MaxNLocator(4 if panel is panels[0] else 2, integer=True))
         panel.yaxis.set_major_formatter(EngFormatter(sep=""))
-        panel.set_xlim(-0.6, len(bars) - 0.4)
+        beside = max(MIN_PLACES - len(bars), 0) / 2
+        panel.set_xlim(-0.6 - beside, len(bars) - 0.4 + beside)
     step = -(-len(bars) // MAX_NUMBERED_BARS)
     labels = [str(bar["first"]) if bar["first"] == bar["last"] else f"{bar['first']}\u2013{bar['last']}" for bar in bars[::step]]
     panels[-1].set_xticks(range(0, len(bars), step), labels)

@@ -1,9 +1,10 @@
-"""Plots a group's vectors over time: a panel for each feature, a line for each entity; without Spark.
+"""Plots a group's vectors over time: a panel for each feature and kind of entity, a line for each entity; without Spark.
 
 A point is at the end of its window, in UTC. A hollow point is carried forward from an earlier window; a long line marks only some of them.
 Gaps are missing values. The highest revision of each vector is drawn.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,25 +104,39 @@ def query(view: View, sql: str) -> pa.Table:
 def draw(group: Group, metrics: Mapping[str, Metric], series: Mapping[str, Series], remark: str) -> Figure:
     """The picture; its size grows with the number of features."""
     features = group.vector.features if group.vector else ()
-    columns = min(-(-len(features) // PANELS_IN_A_COLUMN), MAX_COLUMNS)
-    lines = -(-len(features) // columns)
+    kinds = kinds_of([*series]) if len(features) <= PANELS_IN_A_COLUMN else [[*series]]
+    places = [(number, entities) for entities in kinds for number in range(len(features))]
+    columns = len(kinds) if len(kinds) > 1 else min(-(-len(features) // PANELS_IN_A_COLUMN), MAX_COLUMNS)
+    lines = -(-len(places) // columns)
     width = PANEL_INCHES[0] * (1 if columns == 1 else 0.6 * columns) + LEGEND_INCHES
     height = PANEL_INCHES[1] * lines + HEAD_INCHES + FOOT_INCHES
     looks = dict(zip(series, looks_of(len(series)), strict=True))
     with mpl.rc_context(STYLE):
         figure = Figure((width, height))
         panels = figure.subplots(lines, columns, sharex=True, squeeze=False).T.flatten()
-        for number, (panel, feature) in enumerate(zip(panels, features, strict=False)):
-            title(panel, feature, metrics)
-            for entity, vectors in series.items():
-                draw_line(panel, vectors.at, vectors.values[:, number], vectors.filled[:, number], looks[entity])
-            if all(np.isnan(vectors.values[:, number]).all() for vectors in series.values()):
+        for panel, (number, entities) in zip(panels, places, strict=False):
+            metric = metric_of(features[number], metrics)
+            title(panel, features[number], metrics)
+            steps = {"drawstyle": "steps-pre"} if metric and metric.is_state else {}  # a point is at the end of its window
+            for entity in entities:
+                vectors = series[entity]
+                draw_line(panel, vectors.at, vectors.values[:, number], vectors.filled[:, number], looks[entity] | steps)
+            if all(np.isnan(series[entity].values[:, number]).all() for entity in entities):
                 panel.text(0.5, 0.5, "no values", transform=panel.transAxes, ha="center", va="center", color=PALE)
                 panel.tick_params(labelleft=False)
-        finish(figure, list(panels), len(features), list(series.values()))
+        finish(figure, list(panels), len(places), list(series.values()))
         draw_heading(figure, group.label or group.name, remark)
         legend(figure, looks, any(vectors.filled.any() for vectors in series.values()))
     return figure
+
+
+def kinds_of(entities: Sequence[str]) -> list[list[str]]:
+    """Divide entities by their names without the number, where each kind has several and there is a column for it; else all are one."""
+    kinds: dict[str, list[str]] = {}
+    for entity in entities:
+        kinds.setdefault(re.sub(r"[\W_]*\d+$", "", entity), []).append(entity)
+    is_divided = len(kinds) <= MAX_COLUMNS and all(len(members) > 1 for members in kinds.values())
+    return [*kinds.values()] if is_divided else [[*entities]]
 
 
 def draw_line(panel: Axes, at: Any, values: Any, filled: Any, look: dict[str, Any]) -> None:

@@ -104,6 +104,19 @@ def test_the_picture_grows_with_the_features() -> None:
     assert heights[0] < heights[1] < heights[3]
 
 
+def test_each_kind_of_device_has_a_scale_of_its_own_and_states_are_steps() -> None:
+    at = np.array(["2026-01-05T00:10", "2026-01-05T00:20"], "datetime64[us]")
+    values = {"oven-1": 200.0, "oven-2": 210.0, "fridge-1": 4.0, "fridge-2": 5.0}
+    series = {name: Series(at, np.array([[value, 1.0], [value, 0.0]]), np.zeros((2, 2), bool)) for name, value in values.items()}
+    metrics = {"temperature": METRICS["temperature"], "door": Metric("door", Aggregation.LATEST, 600)}
+    features = tuple(metrics)
+    figure = draw(Group("kitchen", features, 600, "kitchen", Vector("device", features, 3600)), metrics, series, "")
+    drawn = [[line for line in panel.get_lines() if line.get_linestyle() != "None"] for panel in figure.axes]
+    first = [sorted(float(np.asarray(line.get_ydata())[0]) for line in lines) for lines in drawn]
+    assert sorted(first) == [[1.0, 1.0], [1.0, 1.0], [4.0, 5.0], [200.0, 210.0]]
+    assert [{line.get_drawstyle() for line in lines} for lines in drawn] == [{"default"}] * 2 + [{"steps-pre"}] * 2
+
+
 def test_a_feature_finds_its_metric_though_names_hold_dots() -> None:
     assert metric_of("temperature", METRICS) is METRICS["temperature"]
     assert metric_of("oven.1.temperature", METRICS) is METRICS["temperature"]
