@@ -50,6 +50,7 @@ ALSO_HEALTHY: dict[str, list[dict[str, Any]]] = {
         {"value": None, "count": 1, "min": 5.0, "max": 5.0, "sum": 5.0, "latest": 5.0},  # stddev of one reading
         {"value": 3.0, "min": -9.0, "max": -1.0, "sum": -15.0, "latest": -5.0},  # count, or stddev
         {"value": 0.30000000000000004, "min": 0.1, "max": 0.1, "sum": 0.30000000000000004, "latest": 0.1},  # sums of floats
+        {"value": 213.0, "count": 7, "min": 3.0, "max": 100.0, "sum": 406.0, "latest": 3.0},  # counter: 90 100 5 100 8 100 3
         {"value": -100.0, "count": 1, "min": -100.0, "max": -100.0, "sum": -100.0, "latest": -100.0},
     ],
 }
