@@ -63,7 +63,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     if options.lanes > 1:
         into_two_lanes(conf)
     _into_memory(landing)
-    yardsticks = () if options.only_layers else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
+    yardsticks = () if options.only_layers or options.lanes > 1 else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
     runs: dict[str, list[Run]] = {name: [] for name in (*yardsticks, OURS, *CHECKS)}
     for number in range(options.rounds):
         progress.log(f"round {number + 1} of {options.rounds}")
