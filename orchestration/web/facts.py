@@ -81,11 +81,11 @@ class Facts(Generic[K, T]):
         try:
             await self._check()
             while True:
+                seen = self._number  # before the facts are read: what changes meanwhile is read next
                 try:
                     facts: T | TidemarkError = await self._as_checked(view)
                 except TidemarkError as error:
                     facts = error
-                seen = self._number
                 if facts is not shown:
                     yield facts
                 shown = facts
@@ -121,4 +121,13 @@ def fingerprint_of(lake: Location) -> dict[Path, int]:
     files = [lake.local / name for name in ("ends", "devices.json", "fields.json", "up/state.json", "up/refused.json")]
     files += [*lake.local.glob("outages/*"), *lake.local.glob("quality/gates/*")]
     spools = lake.local.glob("spool/*")
-    return {path: path.stat().st_mtime_ns for path in (*logs, *files, *spools) if path.exists()}
+    changed_at = {path: _changed_at(path) for path in (*logs, *files, *spools)}
+    return {path: nanoseconds for path, nanoseconds in changed_at.items() if nanoseconds is not None}
+
+
+def _changed_at(path: Path) -> int | None:
+    """Return when a file was changed last; None where it is gone, at this very moment too."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
