@@ -31,7 +31,11 @@ class Up:
         with self._output.open("a") as stream:
             command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "up", *parts]
             self.process = subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)
-        until(self._runs, lambda: self.said)
+        try:
+            until(self._runs, lambda: self.said)
+        except BaseException:  # an interrupt too: nobody else can end it; its parts end with it
+            self.process.kill()
+            raise
 
     @property
     def said(self) -> str:
