@@ -129,10 +129,10 @@ class Conf:
         return {self.bounds[name] for name, source in self.sources.items() if any(map(source.payload_format.may_bring, wanted))}
 
     def ahead_of(self, stream: str) -> int | None:
-        """How far beyond its arrival a reading may move the watermark of a stream of gold, where sources differ in that; else None."""
+        """How far beyond its arrival a reading may move the watermark of a stream of gold: not at all where sources differ in how far they
+        may be ahead, so that what is measured now is in time. None: as far as it is."""
         bounds = self.bounds_of(metric for group in self.streams[stream] for metric in group.metrics)
-        ahead = {of_source.ahead_seconds for of_source in bounds}
-        return min(ahead) if len(ahead) > 1 else None
+        return 0 if len({of_source.ahead_seconds for of_source in bounds}) > 1 else None
 
     @cached_property
     def group_windows(self) -> dict[str, GroupWindows]:

@@ -93,7 +93,7 @@ def test_prices_of_tomorrow_make_no_reading_of_today_late(spark: SparkSession, t
     now = datetime.now(at("2026-01-05T00:00:00").tzinfo).replace(microsecond=0)
     made = sites(tmp_path, {"plant": None, "market": None})
     market = replace(made.sources["market"], ahead_seconds=172_800)
-    made = replace(made, sources={**made.sources, "market": market})
+    made = replace(made, sources={**made.sources, "market": market}, groups={"kitchen": replace(KITCHEN, lateness_seconds=60)})
     prices = [event("fridge", "power", 80.0 + n, now + n * HOUR) for n in range(36)]
     land(tmp_path, "1.json", prices, "market")
     land(tmp_path, "1.json", [event("oven", "temperature", 50.0, now - timedelta(minutes=n)) for n in range(6)], "plant")
@@ -105,6 +105,7 @@ def test_prices_of_tomorrow_make_no_reading_of_today_late(spark: SparkSession, t
     assert sorted(readings[readings.metric == "temperature"].value) == [50.0] * 6 + [95.0] * 2
     assert len(readings[readings.metric == "power"]) == 36
     assert len(table(made, "silver.late")) == 0
+    assert len(table(made, "gold.late").query("metric == 'temperature'")) == 0
     assert [list(rules) for rules in table(made, "silver.quarantine").broken_rules] == [["event_time_is_not_in_the_future"]]
     assert differences(made) == []
 
