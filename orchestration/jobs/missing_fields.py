@@ -16,7 +16,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs.preview import unread_fields
 from orchestration.jobs.ranges import pieces
 from orchestration.jobs.watched_fields import Watched, WatchedMetric, WatchedSource, watched_fields
-from orchestration.rendering import plain
+from orchestration.rendering import plain, visible
 from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.payload_formats import payload_formats
@@ -54,7 +54,7 @@ def new_findings(lake: Lake) -> Iterator[str]:
 @dataclass(frozen=True)
 class Seen:
     """A look at events in order: by metric, or UNIT, the indexes of those that have a value; when they came, ISO 8601; and the unread
-    fields of each."""
+    fields of each, with escapes for what no file or terminal takes."""
 
     places: Mapping[str, list[int]]
     at: list[str]
@@ -67,7 +67,7 @@ def seen_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> S
     places = {metric: rows["event_at"].filter(pc.equal(rows["metric"], metric)).unique().sort().to_pylist() for metric in shape.metrics}
     if shape.unit and shape.unit.field:
         places[UNIT] = rows["event_at"].filter(pc.is_valid(rows["unit_text"])).unique().sort().to_pylist()
-    fields = [frozenset(unread_fields(events.slice(n, 1), shape)) for n in range(len(events))]
+    fields = [frozenset(map(visible, unread_fields(events.slice(n, 1), shape))) for n in range(len(events))]
     return Seen(places, [str(plain(at)) for at in events["received_at"].to_pylist()], fields)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -79,3 +80,10 @@ def test_a_unit_that_no_longer_comes_is_told_until_it_does() -> None:
     assert told == "the unit of source plant had values until 2026-03-02T09:59:00Z and has none since, though 100 events came"
     assert said(source, [bare | {"u": "degC"}], 300, LONG) == []
     assert source.metrics["the unit"].told is None
+
+
+def test_a_field_whose_name_is_no_text_is_told_and_kept_with_escapes() -> None:
+    source = WatchedSource()
+    assert said(source, [BOTH]) == []
+    assert said(source, [BOTH | {"half\ud800": 1}], 1) == [r"source plant has fields that conf does not name; new fields: half\ud800"]
+    assert msgspec.json.decode(msgspec.json.encode(source), type=WatchedSource) == source
