@@ -7,7 +7,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from orchestration.conf.diagnostic import counted
-from orchestration.jobs.watched_devices import Arrivals, WatchedDevice, WatchedDevices, WatchedMetric
+from orchestration.jobs.watched_devices import Arrivals, Undeclared, WatchedDevice, WatchedDevices, WatchedMetric
 from orchestration.rendering import lasting
 from orchestration.supervisor.problem import Problem, Severity
 from orchestration.utc import from_micros
@@ -21,6 +21,7 @@ QUIET_US = 30 * SECOND_US
 STUCK_TIMES, LEAST_EQUAL, LEAST_STUCK_US, LEAST_SHARE = 10, 120, 300 * SECOND_US, 0.2
 """A sensor that changed in a fifth of its readings is stuck once so many are equal, and ten times as many as ever before."""
 AHEAD_US = 60 * SECOND_US
+GARBLED = "\N{REPLACEMENT CHARACTER}"
 LEAST_LATE = 10
 MOST = 5
 """Problems of one kind that are listed one by one."""
@@ -56,6 +57,7 @@ def problems_of_devices(watched: WatchedDevices, context: Context) -> Iterator[P
     yield from _shortened([*_stuck(heard)], "sensors are stuck")
     yield from _shortened([*_ahead(heard, context)], "clocks are ahead")
     yield from _shortened([*_undeclared(watched, context)], "devices have readings in quarantine")
+    yield from _garbled(watched)
     yield from _late(watched, context)
 
 
@@ -116,6 +118,8 @@ def _ahead(devices: Mapping[str, WatchedDevice], context: Context) -> Iterator[P
 def _undeclared(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
     view, command = "/quarantine?rule=device_is_known", "tidemark quarantine retry --rule device_is_known"
     for name, rows in watched.undeclared.items():
+        if GARBLED in name:
+            continue
         in_quarantine = f"{counted(rows.rows, 'reading')} of source {rows.source} {'is' if rows.rows == 1 else 'are'} in quarantine"
         if name in context.registered:
             text, severity = f"{shortened(name)} is declared by now, and {in_quarantine}.", Severity.NOTICE
@@ -123,6 +127,19 @@ def _undeclared(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
             text = f"{shortened(name)} is not in devices.yml: {in_quarantine}. Declare it there, then admit them."
             severity = Severity.WARNING
         yield Problem(severity, f"device {name}", text, from_micros(rows.first_us), view, command)
+
+
+def _garbled(watched: WatchedDevices) -> Iterator[Problem]:
+    """One for each source: nobody can declare such a name."""
+    by_source = defaultdict[str, list[Undeclared]](list)
+    for name, rows in watched.undeclared.items():
+        if GARBLED in name:
+            by_source[rows.source].append(rows)
+    for source, garbled in by_source.items():
+        text = f"{counted(sum(rows.rows for rows in garbled), 'reading')} of source {source} came under names with broken letters."
+        remedy = "If all of its names are so, set its encoding in sources.yml; else look at what carries them."
+        since = from_micros(min(rows.first_us for rows in garbled))
+        yield Problem(Severity.NOTICE, f"source {source}", f"{text} {remedy}", since, "/quarantine?rule=device_is_known")
 
 
 def _late(watched: WatchedDevices, context: Context) -> Iterator[Problem]:

@@ -183,6 +183,14 @@ def test_a_device_that_nobody_declared_is_named_with_its_rows_and_then_what_admi
     assert listed(watched, NOON + HOUR, registered=("PMP-11",)) == []
 
 
+def test_names_with_broken_letters_are_one_notice_of_their_source_and_no_devices_to_declare() -> None:
+    watched = WatchedDevices()
+    add_undeclared(watched, [(f"\ufffdMP-{number}", Undeclared("plant", 2, NOON + number, NOON + number)) for number in range(3)])
+    (problem,) = listed(watched, NOON + HOUR)
+    assert (problem.severity, problem.subject, problem.command) == (Severity.NOTICE, "source plant", "")
+    assert problem.sentence.startswith("6 readings of source plant came under names with broken letters.")
+
+
 def test_names_that_are_no_devices_are_kept_in_bounds() -> None:
     watched = WatchedDevices()
     add_undeclared(watched, ((f"x{number}", Undeclared("plant", 1, NOON + number, NOON + number)) for number in range(500)))
