@@ -15,7 +15,7 @@ from orchestration.jobs.watched_devices import (
     add_undeclared,
     watched_devices,
 )
-from orchestration.storage.delta import ask, is_table, literal, open_table
+from orchestration.storage.delta import answers, literal
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.tables import LakeStore
@@ -114,5 +114,4 @@ def _undeclared(lake: LakeStore, which: str) -> Iterator[tuple[str, Undeclared]]
 
 
 def _ask(lake: LakeStore, table: str, query: str) -> Rows:
-    path = lake.table_path(table)
-    return ask(query, {"rows": open_table(path)}).read_all().to_pylist() if is_table(path) else []
+    return answers(lake.table_path(table), query)

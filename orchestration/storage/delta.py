@@ -161,6 +161,11 @@ def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] |
     return pa.RecordBatchReader.from_stream(query.execute(sql))
 
 
+def answers(path: Location, sql: str) -> list[dict[str, Any]]:
+    """Return the rows of an answer over one table, called `rows`; none where there is no table."""
+    return ask(sql, {"rows": open_table(path)}).read_all().to_pylist() if is_table(path) else []
+
+
 def forget_checksum(path: Location) -> None:
     """Remove Hadoop's checksum of the file that names the newest checkpoint, before delta-rs writes that file anew.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from gold.instants import SECOND
 from orchestration.storage.bindings import THE_BEGINNING, Start, begin
 from orchestration.storage.checkpoints import newest_batch
-from orchestration.storage.delta import ask, instant, is_table, literal, open_table, version_of
+from orchestration.storage.delta import answers, instant, literal, version_of
 from orchestration.storage.positions import newest_read
 from orchestration.storage.retention import first_version, is_whole
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets
@@ -180,11 +180,8 @@ def _version_with_state(lake: LakeStore, lateness_seconds: int, where: str) -> i
 
 
 def _answer(lake: LakeStore, name: str, what: str, where: str) -> int | None:
-    path = lake.table_path(name)
-    if not is_table(path):
-        return None
-    (row,) = ask(f"select {what} as answer from rows where {where}", {"rows": open_table(path)}).read_all().to_pylist()
-    return None if row["answer"] is None else int(row["answer"])
+    rows = answers(lake.table_path(name), f"select {what} as answer from rows where {where}")
+    return None if not rows or rows[0]["answer"] is None else int(rows[0]["answer"])
 
 
 def _start(lake: LakeStore, lane: Lane) -> Start:

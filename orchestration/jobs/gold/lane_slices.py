@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gold.flows.in_time import Brought, Final, LaneBound, Late, advance
 from orchestration.engine.lake import Lake
-from orchestration.storage.delta import ask, open_table
+from orchestration.storage.delta import answers
 from orchestration.storage.lanes import FLOW, lanes_of
 from orchestration.storage.positions import FlowPosition
 
@@ -46,7 +46,7 @@ def _advance(lake: Lake, start: FlowPosition, taken: str, up_to: int | None) -> 
     begin, final = (start.bronze_batch, start.final) if is_known else (-1, Final())
     end = "true" if up_to is None else f"bronze_batch <= {up_to}"
     query = BROUGHT.format(lane=lanes.of_row(), taken=taken, start=begin, end=end)
-    rows = ask(query, {"rows": open_table(lake.table_path(FLOW))}).read_all().to_pylist()
+    rows = answers(lake.table_path(FLOW), query)
     bounds = {lane.name: LaneBound(lane.bounds.lateness_seconds, lane.last) for lane in lanes.every}
     bounds[""] = LaneBound(lake.conf.policy.lateness_seconds, lanes.last_of_default)
     return advance(final, (Brought(**row) for row in rows), bounds)
