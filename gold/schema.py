@@ -139,6 +139,7 @@ SAMPLES = declared(
     ("window_end", INSTANT, "lineage of a window or vector, UTC"),
     ("value", pa.float64(), "what is shown of it; may be null"),
     ("verdict", pa.bool_(), "true: the condition of the alert; false: that of its recovery; null: neither"),
+    ("step", pa.int32(), "step of the slice with which it is judged, from 0"),
 )
 """Grain: one row of one entity at one instant, as an alert judges it."""
 
@@ -149,11 +150,14 @@ ALERTS = declared(
     ("previous_state", pa.string(), "what it was until then; firing again where only the severity changes"),
     ("changed_at", INSTANT, "when it changed by event time, UTC"),
     ("since", INSTANT, "when the condition of the state began, UTC: for firing the first sample that was true"),
-    ("known_at", INSTANT, "when the event that changed it was ingested, UTC; `changed_at` where time alone or a window did"),
+    ("known_at", INSTANT, "when that was known, UTC: when its batch was ingested, or the clock of the lake rang"),
     ("severity", pa.string(), "as declared, with escalation"),
     ("value", pa.float64(), "of the sample that changed it, or of the last one that did where time alone did; may be null"),
     ("summary", pa.string(), "for people"),
     ("alert_id", pa.string(), "the same from the first change away from normal to the one back to it"),
     *((field.name, field.type, field.metadata[b"comment"].decode()) for field in list(SAMPLES)[3:8]),
+    ("is_past", pa.bool_(), "whether newer samples of the entity were judged before: the alarm is over, and changed no present state"),
+    ("reason", pa.string(), "of a change that no sample and no clock made: retired, or condition changed; else null"),
 )
-"""Grain: one change of state of one entity under one alert. Key: alert, entity, changed_at, state, previous_state. Append only."""
+"""Grain: one change of state of one entity under one alert, in the order of `known_at`. Key: alert, entity, known_at, changed_at, state,
+previous_state. Append only."""

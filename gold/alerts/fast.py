@@ -6,15 +6,15 @@ that is not newer than the last one of its device is passed over. Nothing is tol
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from gold.alerts.signals import of_signal, verdict
 from gold.alerts.spec import Alert
-from gold.alerts.states import FIRING, NEVER, NORMAL, State, judge
-from gold.instants import EPOCH, SECOND, to_micros
+from gold.alerts.states import FIRING, NORMAL, State, judge
+from gold.instants import SECOND, to_micros
 from gold.schema import SAMPLES
 from silver.judging import EnrichedRows, conditions
 from silver.policy import SilverConfig
@@ -25,10 +25,9 @@ VERDICTS = {1: True, 0: False, NEITHER: None}
 
 @dataclass
 class Watched:
-    """The entities of one alert. `heard_at`: with `no_data`, when the newest sample of each came, in microseconds since 1970."""
+    """The entities of one alert."""
 
     states: dict[str, State] = field(default_factory=dict)
-    heard_at: dict[str, int] = field(default_factory=dict)
 
 
 class FastAlerts:
@@ -59,32 +58,30 @@ class FastAlerts:
         for alert in self.alerts:
             if alert.no_data is not None:
                 watched, patience = self.watched[alert.name], alert.no_data.after_seconds * SECOND
-                silent = [entity for entity, heard_at in watched.heard_at.items() if micros - heard_at > patience]
-                due = {entity: watched.states[entity] for entity in silent if not watched.states[entity].is_silent}
-                due = {entity: state for entity, state in due.items() if state.name != FIRING}
+                silent = {entity: state for entity, state in watched.states.items() if micros - state.came > patience}
+                due = {entity: state for entity, state in silent.items() if state.silent is None and state.name != FIRING}
                 if due:
-                    until = EPOCH + timedelta(microseconds=max(state.last for state in due.values()) + patience + 1)
-                    judged = judge(alert, due, SAMPLES.empty_table(), until)
+                    judged = judge(alert, due, SAMPLES.empty_table(), [micros])
                     watched.states |= judged.states
                     yield judged.changes
 
     def _judge(self, alert: Alert, rows: Sequence[tuple[str, int, int, float, int]]) -> Iterator[pa.Table]:
         """Judge rows in order of time. Most change nothing; only their instant is kept then."""
-        watched, patience = self.watched[alert.name], alert.no_data.after_seconds * SECOND if alert.no_data else NEVER
+        watched = self.watched[alert.name]
         states, samples = dict[str, State](), list[dict[str, Any]]()
         for entity, at, ingested_at, value, number in rows:
             state = watched.states.get(entity)
             if state is None:
-                state = watched.states[entity] = State(since=at, last=at - 1)
+                state = watched.states[entity] = State(since=at)
             if at > state.last:
-                if number == 1 or state.name != NORMAL or entity in states or at - state.last > patience:
+                if number == 1 or state.name != NORMAL or entity in states or state.silent is not None:
                     # As it was before the first of these samples: of those in between none changed it.
                     states.setdefault(entity, replace(state))
                     samples.append({"entity": entity, "at": at, "ingested_at": ingested_at, "value": value, "verdict": VERDICTS[number]})
-                state.last = at
-                if alert.no_data is not None:
-                    watched.heard_at[entity] = ingested_at
+                state.last = state.seen = state.quiet = at
+                state.came = ingested_at
         if samples:
-            judged = judge(alert, states, pa.Table.from_pylist(samples, SAMPLES), EPOCH)  # time alone changes nothing here
+            in_step = [sample | {"step": 0} for sample in samples]
+            judged = judge(alert, states, pa.Table.from_pylist(in_step, SAMPLES), [samples[-1]["ingested_at"]])
             watched.states |= judged.states
             yield judged.changes

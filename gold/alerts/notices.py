@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
+from gold.alerts.hours import is_within
 from gold.alerts.spec import Hours, NoticePolicy
-from gold.alerts.states import FIRING, FLAPPING, NO_DATA, NORMAL, RECOVERING, is_within
+from gold.alerts.states import FIRING, FLAPPING, NO_DATA, NORMAL, RECOVERING
 from gold.instants import EPOCH, to_micros
 
 OPEN = (FIRING, NO_DATA, FLAPPING)

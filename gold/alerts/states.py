@@ -1,107 +1,64 @@
-"""Alerts: samples with verdicts become changes of state, one row each; a state machine for each entity, in event time.
+"""Alerts: samples with verdicts become changes of state, one row each; a state machine for each entity.
 
-The result is the same however samples are cut into slices: a state holds all that the next slice needs. Time alone changes a state when
-`until` has passed the instant; of a sample and a clock at the same instant, the clock is first.
+Samples come in steps: a bronze batch, or a tick of the clock behind one. The result is the same however steps are cut into slices: a state
+holds all that the next slice needs. Within a step an entity is judged in order of event time. Then comes its clock: the event time of its
+newest sample plus the wall time since that came. Of a sample and a clock at the same instant, the clock is first.
+
+A sample that is not newer than the newest judged instant of its entity changes no present state. Such samples of a step are judged by
+themselves, and what is open at the last of them ends there.
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import lru_cache
-from string import Formatter
-from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from gold.alerts.spec import Alert, Hours
-from gold.instants import SECOND, to_micros
-from gold.schema import ALERTS, SAMPLES
+from gold.alerts.changes import Change, severity_of, table_of
+from gold.alerts.hours import NEVER, first_end, holds
+from gold.alerts.spec import Alert
+from gold.instants import SECOND
 
-NEVER = 2**62
 NORMAL, PENDING, FIRING, RECOVERING, NO_DATA, FLAPPING = "normal", "pending", "firing", "recovering", "no data", "flapping"
-LINEAGE = ALERTS.names[-5:]
 
 
 @dataclass
 class State:
     """The state of one entity; JSON can hold it. Instants are in microseconds since 1970.
 
-    `last`: its newest sample. `value`: the value of the sample that changed it last. `episode`: when it left normal. `fired`: when it
-    first fired since then. `due`: when time alone changes it, if no sample does. `is_silent`: it sent nothing for longer than `no_data`
-    allows. `verdict`: the last one that was not null. `changes`: a bit for each of the last samples, 1 where the verdict was another.
+    `last`: its newest judged instant, that of a sample or of a change by the clock. `seen`: the event time of its newest sample, and `came`
+    the wall clock of the step with it. `quiet`: its clock when it sent something last. `value`: the value of the sample that changed it
+    last. `episode`: when it left normal. `fired`: when it first fired since then. `due`: when time alone changes it, if no sample does.
+    `silent`: since when it has sent nothing for longer than `no_data` allows. `verdict`: the last one that was not null. `changes`: a bit
+    for each of the last samples, 1 where the verdict was another.
     """
 
     name: str = NORMAL
     since: int = 0
-    last: int = 0
+    last: int = -NEVER
+    seen: int = 0
+    came: int = 0
+    quiet: int = 0
     value: float | None = None
     episode: int | None = None
     fired: int | None = None
     escalated: int = 0
     times: int = 0
     due: int = NEVER
-    is_silent: bool = False
+    silent: int | None = None
     is_flapping: bool = False
     verdict: bool | None = None
     changes: int = 0
 
 
 class Judged(NamedTuple):
-    """`changes`: rows of ALERTS in order of time. `states`: by entity, for the next slice."""
+    """`changes`: rows of ALERTS. `states`: by entity, for the next slice. `rings_at`: the wall clock at which time alone changes one."""
 
     changes: pa.Table
     states: dict[str, State]
-
-
-def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, until: datetime) -> Judged:
-    """Changes of state by the samples of one slice. `samples`: SAMPLES in order of time, none before the `until` of the slice before.
-    `until`: all samples before this instant have come, none of this slice is later."""
-    judging = _Judging(alert)
-    after = {entity: replace(state) for entity, state in states.items()}
-    quiet = {NORMAL: (False, None), FIRING: (True, None), RECOVERING: (False, None), PENDING: (None,) if alert.for_times else (True, None)}
-    columns = (samples["entity"], samples["at"].cast(pa.int64()), samples["verdict"], samples["value"])
-    for row, (entity, at, verdict, value) in enumerate(zip(*(column.to_pylist() for column in columns), strict=True)):
-        state = after.get(entity)
-        if state is None:
-            state = after[entity] = State(since=at, last=at)
-        is_quiet = verdict in quiet.get(state.name, ()) and at < state.due and at - state.last <= judging.patience
-        # Most samples change nothing, and this is all that is done for them.
-        if not is_quiet or state.is_silent or alert.flapping:
-            judging.pass_time(entity, state, at)
-            judging.take(entity, state, verdict if _counts(alert.hours, at) else None, _Cause(at, value, row))
-        state.last = at
-    end = to_micros(until)
-    for entity, state in after.items():
-        judging.pass_time(entity, state, end)
-    return Judged(_table(alert, judging.changes, samples), after)
-
-
-def ended(alert: Alert, states: Mapping[str, State], at: datetime) -> pa.Table:
-    """Rows of ALERTS by which all that is not normal ends at an instant, where nobody judges it any more."""
-    instant = to_micros(at)
-    left = ((entity, state) for entity, state in states.items() if state.name != NORMAL)
-    changes = [
-        _Change(entity, NORMAL, state.name, instant, instant, alert.severity, state.value, state.episode or state.since, None)
-        for entity, state in left
-    ]
-    return _table(alert, changes, SAMPLES.empty_table())
-
-
-class _Change(NamedTuple):
-    """A change of an entity. `row`: the sample that caused it; None if time alone did."""
-
-    entity: str
-    state: str
-    previous: str
-    at: int
-    since: int
-    severity: str
-    value: float | None
-    episode: int
-    row: int | None
+    rings_at: int | None
 
 
 class _Cause(NamedTuple):
@@ -110,32 +67,139 @@ class _Cause(NamedTuple):
     at: int
     value: float | None = None
     row: int | None = None
+    verdict: bool | None = None
+
+
+def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, walls: Sequence[int]) -> Judged:
+    """Changes of state in the steps of a slice. `samples`: SAMPLES in order of step, entity and time. `walls`: the wall clock of each step,
+    in microseconds since 1970, never before the one before."""
+    judging = _Judging(alert, {entity: replace(state) for entity, state in states.items()})
+    rows = _causes(alert, samples)
+    steps = samples["step"].to_pylist()
+    begin = 0
+    for step, wall in enumerate(walls):
+        end = begin
+        while end < len(steps) and steps[end] == step:
+            end += 1
+        judging.take_step(rows[begin:end], wall)
+        begin = end
+    return Judged(table_of(alert, judging.changes, samples), judging.states, judging.rings_at)
+
+
+def _causes(alert: Alert, samples: pa.Table) -> list[tuple[str, _Cause]]:
+    """By entity; a verdict that does not count is null. Of an interval all must lie within the hours, of a reading its instant."""
+    columns = (samples["entity"], samples["at"].cast(pa.int64()), samples["verdict"], samples["value"])
+    rows = [*zip(*(column.to_pylist() for column in columns), strict=True)]
+    if alert.hours is None:
+        return [(entity, _Cause(at, value, row, verdict)) for row, (entity, at, verdict, value) in enumerate(rows)]
+    begins = samples["window_start"].cast(pa.int64()).to_pylist()
+    length = alert.signal.every_seconds * SECOND
+    return [
+        (entity, _Cause(at, value, row, verdict if holds(alert.hours, at - length if begin is None else begin, at) else None))
+        for row, ((entity, at, verdict, value), begin) in enumerate(zip(rows, begins, strict=True))
+    ]
 
 
 class _Judging:
-    """The changes of one slice; `patience`: how long an entity may send nothing."""
+    """The states and changes of one slice. `_rings`: entities by the wall clock at which each may change, `_armed` the same by entity."""
 
-    def __init__(self, alert: Alert) -> None:
-        self.alert = alert
-        self.patience = alert.no_data.after_seconds * SECOND if alert.no_data else NEVER
-        self.changes: list[_Change] = []
+    def __init__(self, alert: Alert, states: dict[str, State]) -> None:
+        self.alert, self.states = alert, states
+        self.changes: list[Change] = []
+        self._wall, self._is_past = 0, False
+        self._may_be_quiet = {
+            NORMAL: (False, None),
+            FIRING: (True, None),
+            RECOVERING: (False, None),
+            PENDING: (None,) if alert.for_times else (True, None),
+        }
+        self._has_clock = bool(alert.for_seconds or alert.keep_firing_seconds or alert.escalate or alert.no_data)
+        self._armed = {entity: at for entity, state in states.items() if (at := self._rings_at(state)) < NEVER}
+        self._rings = [(at, entity) for entity, at in self._armed.items()]
+        heapify(self._rings)
 
-    def pass_time(self, entity: str, state: State, until: int) -> None:
-        """Apply the changes that time alone makes up to an instant at which the next sample may be."""
-        while True:
-            silence = self._silence(state)
-            if state.due <= until and state.due <= silence:
-                self._ring(entity, state)
-            elif silence < until:  # a sample at the last instant is in time
-                self._fall_silent(entity, state, silence)
+    @property
+    def rings_at(self) -> int | None:
+        return min((at for state in self.states.values() if (at := self._rings_at(state)) < NEVER), default=None)
+
+    def take_step(self, rows: Sequence[tuple[str, _Cause]], wall: int) -> None:
+        """Samples of a step first, then the clocks of all entities."""
+        self._wall = wall
+        past: dict[str, list[_Cause]] = defaultdict(list)
+        for entity, cause in rows:
+            state = self.states.get(entity)
+            if state is None:
+                state = self.states[entity] = State(since=cause.at)
+            if cause.at <= state.last:
+                past[entity].append(cause)
             else:
-                return
+                self._take_newest(entity, state, cause)
+        for entity, causes in past.items():
+            state = self.states[entity]
+            state.quiet = max(state.quiet, state.seen + wall - state.came)
+            self._judge_past(entity, causes)
+        if self._has_clock:
+            for entity in dict.fromkeys(entity for entity, _ in rows):
+                self._arm(entity)
+            while self._rings and self._rings[0][0] <= wall:
+                self._ring_by_wall(*heappop(self._rings))
 
-    def take(self, entity: str, state: State, verdict: bool | None, cause: _Cause) -> None:
+    def _take_newest(self, entity: str, state: State, cause: _Cause) -> None:
+        is_quiet = cause.verdict in self._may_be_quiet.get(state.name, ()) and cause.at < state.due
+        # Most samples change nothing, and this is all that is done for them.
+        if not is_quiet or state.silent is not None or self.alert.flapping:
+            self._pass_time(entity, state, cause.at)
+            self._take(entity, state, cause)
+        state.last = state.seen = state.quiet = cause.at
+        state.came = self._wall
+
+    def _judge_past(self, entity: str, causes: Sequence[_Cause]) -> None:
+        self._is_past, state = True, State(since=causes[0].at)
+        for cause in causes:
+            self._pass_time(entity, state, cause.at)
+            self._take(entity, state, cause)
+        if state.is_flapping:
+            state.is_flapping, state.name = False, FLAPPING
+        if state.name != NORMAL:
+            self._become(entity, state, NORMAL, causes[-1].at, _Cause(causes[-1].at))
+        self._is_past = False
+
+    def _arm(self, entity: str) -> None:
+        at = self._rings_at(self.states[entity])
+        if at < self._armed.get(entity, NEVER):
+            self._armed[entity] = at
+            heappush(self._rings, (at, entity))
+
+    def _ring_by_wall(self, armed: int, entity: str) -> None:
+        """Apply the changes that the clock of an entity makes; it may have been put off since it was armed."""
+        if self._armed.get(entity) != armed:
+            return
+        del self._armed[entity]
+        state = self.states[entity]
+        clock = state.seen + self._wall - state.came
+        while (silence := self._silence(state)) < clock or state.due <= clock:
+            if state.due <= min(silence, clock):
+                self._ring(entity, state)
+            else:
+                self._fall_silent(entity, state, silence)
+        self._arm(entity)
+
+    def _rings_at(self, state: State) -> int:
+        """Return the wall clock at which time alone changes an entity; in time is what comes at the last instant of its patience."""
+        at = min(state.due, self._silence(state) + 1)
+        return NEVER if at >= NEVER else state.came + at - state.seen
+
+    def _pass_time(self, entity: str, state: State, at: int) -> None:
+        """Apply the changes that the clock makes up to a sample; whether the entity was silent, arrival says and not event time."""
+        while state.due <= at:
+            self._ring(entity, state)
+
+    def _take(self, entity: str, state: State, cause: _Cause) -> None:
         """Apply the change that a sample makes."""
-        ends_flapping = self.alert.flapping is not None and self._flap(entity, state, verdict, cause)
-        if state.is_silent:
-            verdict = self._end_silence(entity, state, verdict, cause)
+        verdict = cause.verdict
+        ends_flapping = self.alert.flapping is not None and self._flap(entity, state, cause)
+        if state.silent is not None:
+            verdict = self._end_silence(entity, state, cause)
         match state.name, verdict:
             case "normal", True if self.alert.for_seconds or self.alert.for_times:
                 state.times = 1
@@ -156,16 +220,19 @@ class _Judging:
 
     def _ring(self, entity: str, state: State) -> None:
         name = NORMAL if state.name == RECOVERING else FIRING  # of a firing one the severity is another from now on
+        state.last = max(state.last, state.due)
         self._become(entity, state, name, state.since, _Cause(state.due))
 
     def _silence(self, state: State) -> int:
-        """When the entity has sent nothing for so long that something becomes of it."""
+        """Return when the entity has sent nothing for so long that something becomes of it."""
         no_data = self.alert.no_data
         if no_data is None or (no_data.then == "fire" and state.name == FIRING):
             return NEVER
-        if state.is_silent:
-            return state.last + no_data.after_checks * self.patience if (no_data.then, state.name) == ("resolve", NO_DATA) else NEVER
-        return state.last + self.patience
+        if state.silent is None:
+            return first_end(self.alert.hours, state.quiet, no_data.after_seconds * SECOND)
+        if (no_data.then, state.name) == ("resolve", NO_DATA):
+            return state.silent + (no_data.after_checks - 1) * no_data.after_seconds * SECOND
+        return NEVER
 
     def _fall_silent(self, entity: str, state: State, at: int) -> None:
         assert self.alert.no_data is not None
@@ -177,24 +244,28 @@ class _Judging:
             case _ if state.name == RECOVERING:  # which ends by itself
                 name = RECOVERING
             case _:
-                name = NORMAL if state.is_silent or self.alert.no_data.after_checks == 1 else NO_DATA
-        state.is_silent = True
+                name = NORMAL if state.silent is not None or self.alert.no_data.after_checks == 1 else NO_DATA
+        since = state.quiet if state.silent is None else state.since
+        state.silent = at
+        if state.last > -NEVER:  # what an entity that never sent anything sends first is its present, however old
+            state.last = max(state.last, at)
         if name != state.name:
-            self._become(entity, state, name, state.last, _Cause(at))
+            self._become(entity, state, name, since, _Cause(at))
 
-    def _end_silence(self, entity: str, state: State, verdict: bool | None, cause: _Cause) -> bool | None:
-        """The verdict of the first sample after a silence: what fired by silence alone is over unless the sample is true."""
-        state.is_silent = False
+    def _end_silence(self, entity: str, state: State, cause: _Cause) -> bool | None:
+        """Return the verdict of the first sample after a silence: what fired by silence alone is over unless the sample is true."""
+        state.silent = None
         if state.name == NO_DATA and state.fired is None:
             self._become(entity, state, NORMAL, cause.at, cause)
-        elif state.name == NO_DATA and verdict is not False:
+        elif state.name == NO_DATA and cause.verdict is not False:
             self._become(entity, state, FIRING, cause.at, cause)
         fired_by_silence = state.name == FIRING and self.alert.no_data is not None and self.alert.no_data.then == "fire"
-        return bool(verdict) if fired_by_silence else verdict
+        return bool(cause.verdict) if fired_by_silence else cause.verdict
 
-    def _flap(self, entity: str, state: State, verdict: bool | None, cause: _Cause) -> bool:
+    def _flap(self, entity: str, state: State, cause: _Cause) -> bool:
         """Count the changes among the last samples. Whether flapping ends with this one."""
         assert self.alert.flapping is not None
+        verdict = cause.verdict
         has_changed = verdict is not None and state.verdict is not None and verdict != state.verdict
         state.changes = (state.changes << 1 | has_changed) & ((1 << self.alert.flapping.of) - 1)
         state.verdict = state.verdict if verdict is None else verdict
@@ -219,7 +290,7 @@ class _Judging:
     def _due(self, state: State) -> int:
         alert = self.alert
         if state.name == PENDING and alert.for_seconds:
-            return state.since + alert.for_seconds * SECOND
+            return first_end(alert.hours, state.since, alert.for_seconds * SECOND)
         if state.name == RECOVERING:
             return state.since + alert.keep_firing_seconds * SECOND
         if state.name == FIRING and state.fired is not None and state.escalated < len(alert.escalate):
@@ -229,60 +300,9 @@ class _Judging:
     def _write(self, entity: str, state: State, cause: _Cause, *, name: str, previous: str, since: int) -> None:
         """Nothing while it is flapping. Back to normal, an episode is over."""
         if not state.is_flapping:
-            severity = [self.alert.severity, *(step.severity for step in self.alert.escalate)][state.escalated]
             assert state.episode is not None
-            self.changes.append(_Change(entity, name, previous, cause.at, since, severity, cause.value, state.episode, cause.row))
+            severity = severity_of(self.alert, state.escalated)
+            shown = entity, name, previous, cause.at, since, self._wall, severity, cause.value, state.episode
+            self.changes.append(Change(*shown, cause.row, self._is_past))
         if name == NORMAL:
             state.fired, state.escalated, state.episode = None, 0, state.episode if state.is_flapping else None
-
-
-def _counts(hours: Hours | None, at: int) -> bool:
-    return hours is None or is_within(hours, at // (60 * SECOND))
-
-
-@lru_cache(100_000)
-def is_within(hours: Hours, minute: int) -> bool:
-    """Whether these hours hold in a minute, counted since 1970."""
-    local = datetime.fromtimestamp(minute * 60, ZoneInfo(hours.zone))
-    of_day, day = local.hour * 60 + local.minute, local.weekday()
-    if hours.begin < hours.end:
-        return day in hours.days and hours.begin <= of_day < hours.end
-    return (day in hours.days and of_day >= hours.begin) or ((day - 1) % 7 in hours.days and of_day < hours.end)
-
-
-def _table(alert: Alert, changes: Iterable[_Change], samples: pa.Table) -> pa.Table:
-    rows = sorted(changes, key=lambda change: (change.at, change.entity))
-    if not rows:
-        return ALERTS.empty_table()
-    causes = samples.take(pa.array([change.row for change in rows], pa.int64()))
-    columns: dict[str, Any] = {
-        name: [getattr(change, name) for change in rows] for name in ("entity", "state", "since", "severity", "value")
-    }
-    columns |= {
-        "changed_at": [change.at for change in rows],
-        "alert": [alert.name] * len(rows),
-        "previous_state": [change.previous for change in rows],
-        "known_at": pc.coalesce(causes["ingested_at"], pa.array([change.at for change in rows], ALERTS.field("changed_at").type)),
-        "summary": [_summary(alert, change) for change in rows],
-        "alert_id": [_id(alert.name, change) for change in rows],
-        **{name: causes[name] for name in LINEAGE},
-    }
-    return pa.table({name: columns[name] for name in ALERTS.names}, ALERTS)
-
-
-def _summary(alert: Alert, change: _Change) -> str:
-    values = {"alert": alert.name, "entity": change.entity, "state": change.state, "severity": change.severity}
-    shown = (
-        text + ("" if name is None else format(values[name], form or "") if name in values else _number(change.value, form))
-        for text, name, form, _ in Formatter().parse(alert.summary)
-    )
-    return "".join(shown)
-
-
-def _number(value: float | None, form: str | None) -> str:
-    return "no value" if value is None else format(value, form or ".6g")
-
-
-def _id(alert: str, change: _Change) -> str:
-    """An alert's name holds no slash."""
-    return hashlib.sha256(f"{alert}/{change.episode}/{change.entity}".encode()).hexdigest()[:32]

@@ -1,46 +1,81 @@
-"""Alerts: samples in, changes of state out; the same however time is cut into slices."""
+"""Alerts: samples in, changes of state out; the same however steps are cut into slices."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gold.alerts.edits import differences, ended, expected
 from gold.alerts.spec import Alert, Escalation, Flapping, Hours, NoData, Signal
-from gold.alerts.states import State, judge
+from gold.alerts.states import Judged, State, judge
+from gold.instants import to_micros
 from gold.schema import SAMPLES
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 ALERT = Alert("hot", Signal("reading", "temperature"), "value > 280")
+UNDERWAY = 5
+"""Seconds from a sample to its ingestion, where a test says nothing of it."""
 Sample = tuple[float, bool | None]
+
+
+class Step(NamedTuple):
+    """A bronze batch, or a tick where there are no samples. `wall`: its clock in seconds; samples are of entity, seconds and verdict."""
+
+    wall: float
+    samples: Sequence[tuple[str, float, bool | None]] = ()
 
 
 def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def table(rows: Sequence[tuple[str, float, bool | None]]) -> pa.Table:
-    """Samples of entity, seconds and verdict; the value is the seconds, and each is ingested 5 s later."""
+def table(steps: Sequence[Step]) -> pa.Table:
+    """Samples of steps; the value is the seconds."""
     samples = [
-        {"entity": entity, "at": at(s), "verdict": verdict, "value": float(s), "ingested_at": at(s + 5), "bronze_batch": 7, "bronze_row": n}
-        for n, (entity, s, verdict) in enumerate(rows)
+        {"entity": entity, "at": at(s), "verdict": verdict, "value": float(s), "ingested_at": at(step.wall), "step": number}
+        | {"bronze_batch": 7, "bronze_row": row}
+        for number, step in enumerate(steps)
+        for row, (entity, s, verdict) in enumerate(sorted(step.samples, key=lambda sample: sample[:2]))
     ]
     return pa.Table.from_pylist(samples, SAMPLES)
 
 
-def rows_of(alert: Alert, samples: Sequence[Sample], until: float) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = judge(alert, {}, table([("oven", *sample) for sample in samples]), at(until)).changes.to_pylist()
+def judged(alert: Alert, states: dict[str, State], steps: Sequence[Step]) -> Judged:
+    return judge(alert, states, table(steps), [to_micros(at(step.wall)) for step in steps])
+
+
+def lived(alert: Alert, steps: Iterable[Step], until: float, states: dict[str, State] | None = None) -> list[dict[str, Any]]:
+    """Rows of a run that is there from step to step, and ticks when time alone would change something."""
+    states, rows, rings_at = states or {}, list[dict[str, Any]](), None
+    for step in [*steps, Step(until + UNDERWAY)]:
+        while True:
+            tick = None if rings_at is None or rings_at >= to_micros(at(step.wall)) else Step((rings_at - to_micros(START)) / 1e6)
+            changes, states, rings_at = judged(alert, states, [tick or step])
+            rows += changes.to_pylist()
+            if tick is None:
+                break
     return rows
+
+
+def rows_of(alert: Alert, samples: Sequence[Sample], until: float) -> list[dict[str, Any]]:
+    """Rows where each sample is ingested by itself."""
+    return lived(alert, [Step(second + UNDERWAY, [("oven", second, verdict)]) for second, verdict in samples], until)
 
 
 def changes(alert: Alert, samples: Sequence[Sample], until: float = 100_000) -> list[tuple[float, str]]:
     """Seconds and the state that one entity changes to."""
-    return [((row["changed_at"] - START).total_seconds(), row["state"]) for row in rows_of(alert, samples, until)]
+    return seen(rows_of(alert, samples, until))
+
+
+def seen(rows: Iterable[dict[str, Any]]) -> list[tuple[float, str]]:
+    return [((row["changed_at"] - START).total_seconds(), row["state"]) for row in rows]
 
 
 def test_without_a_duration_it_fires_at_once_and_ends_at_once() -> None:
@@ -155,8 +190,8 @@ def test_a_row_says_since_when_by_which_event_and_in_words() -> None:
     alert = replace(ALERT, for_seconds=60, summary="{entity}: {value:.1f} {state} {severity}")
     pending, firing, normal = rows_of(alert, [(10, True), (20, True), (90, False)], 100)
     assert [row["since"] for row in (pending, firing, normal)] == [at(10), at(10), at(90)]
-    assert [row["known_at"] for row in (pending, firing, normal)] == [at(15), at(70), at(95)]
-    assert [row["bronze_row"] for row in (pending, firing, normal)] == [0, None, 2]
+    assert [row["known_at"] for row in (pending, firing, normal)] == [at(15), at(75), at(95)]
+    assert [row["bronze_batch"] for row in (pending, firing, normal)] == [7, None, 7]
     assert [row["summary"] for row in (pending, firing)] == ["oven: 10.0 pending warning", "oven: 10.0 firing warning"]
 
 
@@ -169,18 +204,143 @@ def test_an_episode_has_one_id_and_the_next_one_another() -> None:
 
 
 def test_each_entity_is_judged_by_itself_and_rows_are_in_order_of_time() -> None:
-    rows = judge(replace(ALERT, for_seconds=60), {}, table([("a", 0, True), ("b", 10, True), ("a", 80, False)]), at(90)).changes.to_pylist()
-    assert [(row["entity"], row["state"]) for row in rows] == [
-        *(("a", "pending"), ("b", "pending"), ("a", "firing")),
-        *(("b", "firing"), ("a", "normal")),
-    ]
+    steps = [Step(85, [("a", 0, True), ("b", 10, True), ("a", 80, False)]), Step(90)]
+    rows = judged(replace(ALERT, for_seconds=60), {}, steps).changes.to_pylist()
+    assert [(row["entity"], row["state"]) for row in rows] == [("a", "pending"), ("b", "pending"), ("a", "firing"), ("a", "normal")]
+    rows = judged(replace(ALERT, for_seconds=60), {}, [*steps, Step(145)]).changes.to_pylist()
+    assert [(row["entity"], row["state"], row["changed_at"]) for row in rows[4:]] == [("b", "firing", at(70))]
 
 
 def test_the_states_that_were_given_are_not_changed() -> None:
-    states = judge(ALERT, {}, table([("a", 0, False)]), at(1)).states
+    states = judged(ALERT, {}, [Step(1, [("a", 0, False)])]).states
     before = asdict(states["a"])
-    judge(ALERT, states, table([("a", 2, True)]), at(3))
+    judged(ALERT, states, [Step(3, [("a", 2, True)])])
     assert asdict(states["a"]) == before
+
+
+def test_a_spike_is_known_when_its_batch_is_ingested_and_so_is_its_end() -> None:
+    spike = lived(ALERT, [Step(12, [("a", 0, False), ("a", 5, False)]), Step(17, [("a", 10, True)]), Step(22, [("a", 15, False)])], 30)
+    assert [(row["state"], row["changed_at"], row["known_at"]) for row in spike] == [("firing", at(10), at(17)), ("normal", at(15), at(22))]
+
+
+def test_within_a_batch_readings_are_judged_in_order_of_event_time() -> None:
+    batch = Step(60, [("a", 30, False), ("a", 10, False), ("a", 20, True)])
+    assert seen(lived(ALERT, [batch], 70)) == [(20, "firing"), (30, "normal")]
+
+
+def test_a_site_that_is_six_hours_behind_fires_when_its_readings_come() -> None:
+    hour = 3600
+    steps = [Step(6 * hour, [("here", 6 * hour, False), ("far", 0, False)]), Step(6 * hour + 60, [("here", 6 * hour + 60, False)])]
+    rows = lived(ALERT, [*steps, Step(6 * hour + 70, [("far", 65, True)])], 7 * hour)
+    assert [(row["entity"], row["state"], row["changed_at"], row["is_past"]) for row in rows] == [("far", "firing", at(65), False)]
+
+
+def test_a_reading_older_than_the_newest_changes_no_present_state_and_its_episode_is_past() -> None:
+    steps = [Step(100, [("a", 100, True)]), Step(110, [("a", 10, False), ("a", 20, True), ("a", 30, False), ("a", 40, True)])]
+    rows = lived(ALERT, [*steps, Step(120, [("a", 120, False)])], 200)
+    assert [(*state, row["is_past"]) for state, row in zip(seen(rows), rows, strict=True)] == [
+        (100, "firing", False),
+        *((20, "firing", True), (30, "normal", True), (40, "firing", True), (40, "normal", True)),
+        (120, "normal", False),
+    ]
+    assert {row["known_at"] for row in rows if row["is_past"]} == {at(110)}
+    assert len({row["alert_id"] for row in rows}) == 3
+
+
+def test_a_past_episode_lasts_for_the_duration_that_is_asked_for() -> None:
+    alert = replace(ALERT, for_seconds=60)
+    past = [("a", float(second), True) for second in (0, 30, 90)]
+    rows = lived(alert, [Step(1000, [("a", 1000, False)]), Step(1010, past)], 1100)
+    assert seen(rows) == [(0, "pending"), (60, "firing"), (90, "normal")]
+
+
+def test_a_reading_behind_a_change_by_the_clock_does_not_take_it_back() -> None:
+    alert = replace(ALERT, for_seconds=60)
+    rows = lived(alert, [Step(5, [("a", 0, True)]), Step(75, [("a", 50, False)]), Step(80, [("a", 75, False)])], 100)
+    assert [(*state, row["is_past"]) for state, row in zip(seen(rows), rows, strict=True)] == [
+        *((0, "pending", False), (60, "firing", False), (75, "normal", False)),
+    ]
+
+
+def test_silence_is_told_by_the_clock_also_where_all_are_silent_and_nothing_arrives() -> None:
+    alert = replace(ALERT, no_data=NoData(120, "fire"))
+    rows = lived(alert, [Step(10, [("a", 8, False), ("b", 3, False)])], 1000)
+    assert [(row["entity"], row["state"], row["changed_at"], row["known_at"]) for row in rows] == [
+        ("b", "firing", at(123), at(130) + timedelta(microseconds=1)),
+        ("a", "firing", at(128), at(130) + timedelta(microseconds=1)),
+    ]
+
+
+def test_a_gap_between_readings_that_come_together_is_no_silence() -> None:
+    alert = replace(ALERT, no_data=NoData(120, "fire"))
+    assert lived(alert, [Step(10_000, [("a", 0, False), ("a", 9_000, False)])], 10_000) == []
+
+
+def test_a_device_that_sends_what_is_old_is_not_silent() -> None:
+    alert = replace(ALERT, no_data=NoData(120, "fire"))
+    ahead = [Step(float(wall), [("a", 300.0 if wall == 10 else float(wall), False)]) for wall in range(10, 290, 60)]
+    assert lived(alert, ahead, 300) == []
+
+
+def test_a_device_that_never_sent_anything_is_silent_and_what_it_sends_first_is_its_present_however_old() -> None:
+    alert = replace(ALERT, no_data=NoData(120))
+    states = expected({}, ["a"], to_micros(at(0)))
+    rows = lived(alert, [Step(0), Step(500, [("a", -20_000, True)]), Step(510, [("a", -19_990, False)])], 600, states)
+    assert seen(rows) == [(120, "no data"), (-20_000, "normal"), (-20_000, "firing"), (-19_990, "normal")]
+    assert [row["is_past"] for row in rows] == [False] * 4
+
+
+def test_what_is_expected_twice_or_was_seen_before_goes_on() -> None:
+    states = judged(ALERT, {}, [Step(1, [("a", 0, True)])]).states
+    assert expected(states, ["a"], 0) == states
+
+
+def test_a_device_that_is_retired_ends_what_it_had_with_a_reason() -> None:
+    states = judged(ALERT, {}, [Step(5, [("a", 0, True), ("b", 0, False)])]).states
+    (row,) = ended(ALERT, states, to_micros(at(60)), "retired").to_pylist()
+    assert (row["entity"], row["state"], row["previous_state"], row["reason"], row["known_at"]) == ("a", "normal", "firing", "retired", at(60))
+    assert row["alert_id"] == judged(ALERT, {}, [Step(5, [("a", 0, True)])]).changes["alert_id"][0].as_py()
+
+
+def test_another_condition_tells_only_of_entities_whose_state_is_another_one() -> None:
+    steps = [Step(5, [("a", 0, True), ("b", 0, True), ("c", 0, False)])]
+    before = judged(ALERT, {}, steps).states
+    after = judged(ALERT, {}, [Step(5, [("a", 0, True), ("b", 0, False), ("c", 0, True)])]).states
+    rows = differences(ALERT, before, after, to_micros(at(60))).to_pylist()
+    assert [(row["entity"], row["previous_state"], row["state"]) for row in rows] == [("b", "firing", "normal"), ("c", "normal", "firing")]
+    assert {(row["reason"], row["known_at"]) for row in rows} == {("condition changed", at(60))}
+    assert differences(ALERT, before, before, 0).num_rows == 0
+
+
+HOUR_IN_BERLIN = Hours("Europe/Berlin", tuple(range(7)), 6 * 60, 7 * 60)
+
+
+def test_silence_counts_within_the_hours_only_neither_at_their_opening_nor_at_their_end() -> None:
+    alert = replace(ALERT, hours=HOUR_IN_BERLIN, no_data=NoData(600, "fire"))
+    opens, day = 5 * 3600, 86_400  # 06:00 in Berlin in winter, by UTC
+
+    def morning(number: int, last_minute: int) -> list[Sample]:
+        return [(number * day + opens + 60 * minute, False) for minute in range(1, last_minute + 1, 4)]
+
+    assert changes(alert, [*morning(0, 57), *morning(1, 57)], until=1 * day + 60_000) == []
+    assert changes(alert, [*morning(0, 57), *morning(1, 33)], until=1 * day + 60_000) == [(day + opens + 43 * 60, "firing")]
+    assert changes(alert, morning(0, 57), until=1.5 * day) == [(day + opens + 600, "firing")]  # not switched on in the morning
+
+
+def test_a_duration_lies_within_the_hours_as_a_whole() -> None:
+    alert = replace(ALERT, hours=HOUR_IN_BERLIN, for_seconds=600)
+    opens, day = 5 * 3600.0, 86_400
+    assert changes(alert, [(opens + 60, True)], until=day / 2) == [(opens + 60, "pending"), (opens + 660, "firing")]
+    before_closing = [(opens + 3300, True), (day + opens + 60, False)]
+    assert changes(alert, before_closing, until=2 * day) == [(opens + 3300, "pending"), (day + opens + 60, "normal")]
+
+
+def test_an_interval_counts_if_all_of_it_lies_within_the_hours() -> None:
+    alert = Alert("silent", Signal("count", every_seconds=300), "readings = 0", hours=HOUR_IN_BERLIN)
+    opens = 5 * 3600.0
+    of_all = [(opens + 300.0 * number, True) for number in (-1, 0, 1)]
+    assert changes(alert, of_all, until=1e5) == [(opens + 300, "firing")]
+    assert changes(alert, [(opens + 3600, True), (opens + 3900, False)], until=1e5) == [(opens + 3600, "firing")]
 
 
 def optional(setting: st.SearchStrategy[Any], absent: Any = None) -> st.SearchStrategy[Any]:
@@ -196,44 +356,68 @@ ALERTS = st.builds(
     hours=optional(st.just(Hours("Europe/Berlin", (0, 1), 60, 62))),  # 00:00 to 00:02 in UTC, on the day of START
     flapping=optional(st.builds(Flapping, st.sampled_from([0.3, 0.5]), st.integers(2, 6))),
 )
-SLICES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 180), st.sampled_from([True, False, None])), max_size=40).map(
-    lambda rows: sorted({row[:2]: row for row in rows}.values(), key=lambda row: row[1])
-)
+OF_STEP = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 180), st.sampled_from([True, False, None])), max_size=6)
 
 
-def judged_in(cuts: Sequence[int], alert: Alert, rows: Sequence[tuple[str, float, bool | None]]) -> tuple[list[Any], dict[str, Any]]:
-    """Rows and the last states when a slice ends at each of `cuts`; between two slices, states are JSON."""
-    states, found, samples = dict[str, State](), list[Any](), table(rows)
-    for begin, end in zip([0, *cuts], [*cuts, 250], strict=True):
-        of_slice = samples.filter(pa.array([begin <= row[1] < end for row in rows], pa.bool_()))
-        judged = judge(alert, states, of_slice, at(end))
-        found += judged.changes.to_pylist()
-        states = {
-            entity: State(**state) for entity, state in json.loads(json.dumps({k: asdict(v) for k, v in judged.states.items()})).items()
-        }
-    return sorted(found, key=lambda row: (row["changed_at"], row["entity"])), {entity: asdict(state) for entity, state in states.items()}
+@st.composite
+def steps_of_a_run(draw: st.DrawFn) -> list[Step]:
+    """Batches with samples in any order, and ticks; each instant of an entity once."""
+    taken, steps, wall = set[tuple[str, int]](), list[Step](), 0
+    for samples in draw(st.lists(OF_STEP, min_size=1, max_size=12)):
+        wall += draw(st.integers(0, 40))
+        new = {sample[:2]: sample for sample in samples if sample[:2] not in taken}
+        taken |= new.keys()
+        steps.append(Step(wall, [*new.values()]))
+    return steps
 
 
-@given(ALERTS, SLICES, st.lists(st.integers(0, 250), max_size=12).map(sorted))
-def test_the_changes_are_the_same_however_time_is_cut(alert: Alert, rows: list[tuple[str, float, bool | None]], cuts: list[int]) -> None:
-    whole = judged_in([], alert, rows)
-    for slices in ([100], [30, 31, 60, 60, 90, 200], cuts, range(0, 250, 3)):
-        assert judged_in(slices, alert, rows) == whole
+STEPS = steps_of_a_run()
 
 
-@given(ALERTS, SLICES)
-def test_each_change_begins_where_the_one_before_it_ended_and_an_episode_ends_in_normal(
-    alert: Alert, rows: list[tuple[str, float, bool | None]]
-) -> None:
+def judged_in(cuts: Sequence[int], alert: Alert, steps: Sequence[Step]) -> tuple[list[Any], dict[str, Any]]:
+    """Rows and the last states when a slice ends before each step of `cuts`; between two slices, states are JSON."""
+    states, rows = dict[str, State](), list[Any]()
+    for begin, end in zip([0, *cuts], [*cuts, len(steps)], strict=True):
+        changes, states, _ = judged(alert, states, steps[begin:end])
+        rows += changes.to_pylist()
+        states = {entity: State(**json.loads(json.dumps(asdict(state)))) for entity, state in states.items()}
+    order = [(row["known_at"], row["changed_at"], row["entity"]) for row in rows]
+    assert [key[0] for key in order] == sorted(key[0] for key in order)
+    return sorted(rows, key=lambda row: (row["known_at"], row["changed_at"], row["entity"])), {k: asdict(v) for k, v in states.items()}
+
+
+@given(ALERTS, STEPS, st.lists(st.integers(0, 12), max_size=7).map(sorted))
+def test_the_changes_are_the_same_however_steps_are_cut(alert: Alert, steps: list[Step], cuts: list[int]) -> None:
+    whole = judged_in([], alert, steps)
+    for slices in ([min(cut, len(steps)) for cut in cuts], range(1, len(steps)), [len(steps) // 2]):
+        assert judged_in(slices, alert, steps) == whole
+
+
+@given(ALERTS, STEPS)
+def test_each_change_begins_where_the_one_before_it_ended_and_an_episode_ends_in_normal(alert: Alert, steps: list[Step]) -> None:
     for entity in "ab":
-        state, episode, last = "normal", None, START
-        for row in (row for row in judged_in([], alert, rows)[0] if row["entity"] == entity):
+        rows = [row for row in judged_in([], alert, steps)[0] if row["entity"] == entity]
+        last, episode = State(), None
+        state, changed_at = last.name, START - timedelta(days=1)
+        for row in (row for row in rows if not row["is_past"]):
             assert row["previous_state"] == state
             assert row["state"] != state or (state == "firing" and alert.escalate)
-            assert row["since"] <= row["changed_at"] and row["changed_at"] >= last
+            assert row["since"] <= row["changed_at"] and row["changed_at"] >= changed_at
             assert episode in (None, row["alert_id"])
-            state, last = row["state"], row["changed_at"]
+            state, changed_at = row["state"], row["changed_at"]
             episode = None if state == "normal" else row["alert_id"]
+        for _, of_step in groupby((row for row in rows if row["is_past"]), key=lambda row: row["known_at"]):
+            assert [*of_step][-1]["state"] == "normal"
+
+
+@given(ALERTS, STEPS)
+def test_time_alone_changes_nothing_before_the_clock_rings(alert: Alert, steps: list[Step]) -> None:
+    states, rings_at = dict[str, State](), None
+    for step in steps:
+        _, states, rings_at = judged(alert, states, [step])
+        if rings_at is not None:
+            just_before = (rings_at - to_micros(START) - 1) / 1e6
+            assert judged(alert, states, [Step(just_before)]).changes.num_rows == 0 or just_before < step.wall
 
 
 @pytest.mark.parametrize("verdict", [True, False, None])
