@@ -3,17 +3,19 @@
 A sample is one row of one entity at one instant. Its verdict is true where `when` is true, false where `recover_when` is true (or `when` is
 false, if there is none), and null elsewhere.
 
-Samples come in slices of time. What a slice needs of those before it is `carried`, a small table with a row for each entity: its newest
-value, or what its open interval has counted so far.
+Rows come in the steps of a slice (see states.py). What a slice needs of those before it is carried: the clock of the signal, the newest
+value of each entity, rows that wait, or what open intervals have counted so far.
 """
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from expectations.condition import condition
 from expectations.rule import Kind
 from gold.alerts.spec import Alert, Signal
-from gold.instants import SECOND, to_micros
+from gold.flows.slices import THE_BEGINNING
+from gold.instants import SECOND
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,37 +35,52 @@ FIELDS: dict[str, dict[str, Kind]] = {
 }
 FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone")}
 """Fields that conditions of fast alerts may name."""
-ROWS = {"reading": "silver.readings", "count": "silver.readings", "window": "gold.aggregates_history", "vector": "gold.vectors_history"}
-"""The table of which `samples` takes rows. Of account it takes rows of ops.ledger, with `ingested_at` of their bronze batch."""
-OF_BATCHES = """(
-  select bronze_batch, make_timestamptz(greatest(max(began - place) over (order by bronze_batch), {since}) + place) as ingested_at from (
-    select bronze_batch, epoch_us(max(ingested_at)) as began, row_number() over (order by bronze_batch) - 1 as place
-    from {events} group by bronze_batch
-  )
-)"""
-"""When each bronze batch began, from `since` on (microseconds since 1970); where a later number did not begin later, right behind the one
-before: so each is in one slice."""
 LINEAGE = ("ingested_at", "bronze_batch", "bronze_row", "part", "window_start", "window_end")
 SAMPLE = (
     'struct(entity varchar, "at" timestamptz, ingested_at timestamptz, bronze_batch bigint, bronze_row bigint, part integer, '
     "window_start timestamptz, window_end timestamptz)"
 )
 """Type of the column `@`: what a sample is beside its fields, in one column that no metric has the name of."""
-CONTINUED = """{raw} union all by name select {sample} as "@", value from {before}"""
+TAKEN = """
+select arrived.*, case when "@is_taken" then -1 when not {waits} then "@step"
+  when closings.step is not null then greatest("@step", closings.step) end as "@taken_in"
+from arrived asof left join closings on "@micros" <= closings.until"""
+"""Rows with the step that takes them: that in which they come, or the first one in which the clock of the signal has passed them by
+`wait_seconds`; null where they still wait."""
 WITH_PREVIOUS = """
-select *, lag(value) over w as previous, value - previous as change, (epoch_us("@"."at") - lag(epoch_us("@"."at")) over w) / 1e6 as seconds,
+select *, lag(value) over w as previous, value - previous as change, ("@micros" - lag("@micros") over w) / 1e6 as seconds,
   change / nullif(seconds, 0) as rate
-from raw window w as (partition by "@".entity order by "@"."at")"""
-NEWEST = """select "@".entity as entity, max("@"."at") as "at", arg_max_null(value, "@"."at") as value from raw group by all"""
-COUNTED = """
-select entity, "at", {sums} from (
-  select {entity} as entity, make_timestamptz(epoch_us({time}) - epoch_us({time}) % {step} + {step}) as "at", {counts}
-  from {rows} where {time} >= {since} and {time} < {until}{where} union all by name from {before}
-){of_group} group by all"""
-WITH_EMPTY_INTERVALS = """
-with ends as (select entity, unnest(range(min(epoch_us("at")), {until}, {step})) as micros from raw group by entity)
-select {sample} as "@", {counts} from ends left join raw on raw.entity = ends.entity and epoch_us(raw."at") = micros"""
-OPEN = """select entity, make_timestamptz({open}) as "at", {counts} from raw group by entity"""
+from (
+  select *, coalesce("@micros" > max("@micros") over (
+    partition by "@".entity order by "@taken_in" range between unbounded preceding and 1 preceding), true) as "@is_newest"
+  from taken where "@taken_in" is not null
+) window w as (partition by "@".entity, "@is_newest", case when "@is_newest" then 0 else "@taken_in" end order by "@micros")"""
+"""A row that is older than those of steps before follows rows of its own step alone."""
+WAITING = """select * exclude ("@taken_in") replace (-1 as "@step") from taken where "@taken_in" is null"""
+NEWEST = """
+union all by name select "@", "@micros", value, -1 as "@step", true as "@is_taken" from taken where "@taken_in" is not null
+qualify row_number() over (partition by "@".entity order by "@micros" desc) = 1"""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What the next slice needs. `newest`: the event time of the newest row of the signal, and `came` the wall clock of its step; the clock
+    has passed `closed`, and rings at the wall clock `rings_at` for what waits. `rows`: of a table of DuckDB; None where nothing came.
+    Instants in microseconds since 1970."""
+
+    newest: int | None = None
+    came: int = 0
+    closed: int = THE_BEGINNING
+    rings_at: int | None = None
+    rows: "pa.Table | None" = None
+
+
+class Closing(NamedTuple):
+    """A step, and up to where the clock of the signal is past `wait_seconds` before it and with it."""
+
+    step: int
+    past: int
+    until: int
 
 
 def fields(signal: Signal) -> dict[str, Kind]:
@@ -71,26 +88,61 @@ def fields(signal: Signal) -> dict[str, Kind]:
     return dict.fromkeys(signal.features, Kind.NUMBER) | FIELDS[signal.kind]
 
 
-def samples(
-    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, carried: "pa.Table | None" = None, *, since: datetime, until: datetime
-) -> "tuple[pa.Table, pa.Table | None]":
-    """Samples of [since, until) in order of time, and what the next slice carries. `rows`: a table, or a query in brackets; see ROWS.
-    Columns: entity, at, lineage, value, verdict, as gold.schema.SAMPLES has them. `carried` None: nothing came before."""
+def row_samples(
+    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried = Carried()
+) -> "tuple[pa.Table, Carried]":
+    """See samples.samples."""
     store.execute("set TimeZone = 'UTC'")
-    if carried is not None:
-        store.register("carried", carried)
-    before = (
-        "carried"
-        if carried is not None
-        else '(select null::varchar as entity, null::timestamptz as "at", null::double as value where false)'
-    )
-    raw, with_fields, newest = _queries(alert.signal, rows, before, since, until)
-    store.execute(f"create or replace temp table raw as {raw}")
-    rows_of_samples = store.sql(
-        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict(alert)} as verdict from ({with_fields}) as sample '
-        f'where "@"."at" >= {_instant(since)} order by "@"."at", "@".entity'
+    from_carried = ""
+    if carried.rows is not None:
+        store.register("carried", carried.rows)
+        from_carried = " union all by name from carried"
+    store.execute(f"create or replace temp table arrived as {_arrived(alert.signal, rows)}{from_carried}")
+    newest = store.execute('select "@step", max("@micros") from arrived where "@step" >= 0 group by all').fetchall()
+    closings, clock = pass_clock(alert, carried, dict(newest), walls)
+    register_closings(store, closings)
+    store.execute(f"create or replace temp table taken as {TAKEN.format(waits=alert.wait_seconds > 0)}")
+    has_previous = alert.signal.kind != "vector"
+    taken = judged(store, alert, WITH_PREVIOUS if has_previous else "from taken", '"@taken_in"')
+    rows_left = store.sql(WAITING + (NEWEST if has_previous else "")).to_arrow_table()
+    (oldest,) = store.execute('select min("@micros") from taken where "@taken_in" is null').fetchall()[0]
+    return taken, replace(clock, rows=rows_left, rings_at=rings_at(alert, clock, oldest))
+
+
+def judged(store: "duckdb.DuckDBPyConnection", alert: Alert, with_fields: str, step: str) -> "pa.Table":
+    """Samples with their verdicts, of a query for their fields."""
+    return store.sql(
+        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict(alert)} as verdict, {step}::int as step '
+        f'from ({with_fields}) as sample where {step} >= 0 order by {step}, "@".entity, "@"."at"'
     ).to_arrow_table()
-    return rows_of_samples, store.sql(newest).to_arrow_table() if newest else None
+
+
+def pass_clock(alert: Alert, carried: Carried, newest: Mapping[int, int], walls: Sequence[int]) -> tuple[list[Closing], Carried]:
+    """Pass from step to step. `newest`: the event time of the newest row of each step that has rows. An account goes by the wall clock."""
+    at, came, closed, closings = carried.newest, carried.came, carried.closed, []
+    for step, wall in enumerate(walls):
+        past, row_at = closed, wall if alert.signal.kind == "account" else newest.get(step)
+        if row_at is not None and (at is None or row_at > at):
+            at, came = row_at, wall
+        if at is not None:
+            closed = max(closed, at + wall - came - alert.wait_seconds * SECOND)
+        closings.append(Closing(step, past, closed))
+    return closings, Carried(at, came, closed)
+
+
+def rings_at(alert: Alert, clock: Carried, waiting: int | None) -> int | None:
+    """Return the wall clock at which a row, or the end of an interval, has waited long enough."""
+    if waiting is None or clock.newest is None:
+        return None
+    return clock.came + waiting + alert.wait_seconds * SECOND - clock.newest
+
+
+def register_closings(store: "duckdb.DuckDBPyConnection", closings: Sequence[Closing]) -> None:
+    """Make the tables `closed` and `closings`, which has the first step of each instant."""
+    columns = [[*column] for column in zip(*closings, strict=True)] or [[], [], []]
+    unnested = ", ".join(f"unnest(?::bigint[]) as {name}" for name in Closing._fields)
+    store.execute(f"create or replace temp table closed as select {unnested}", columns)
+    store.execute("create or replace temp table closings as select until, min(step) as step from closed group by until")
 
 
 def verdict(alert: Alert) -> str:
@@ -103,7 +155,7 @@ def verdict(alert: Alert) -> str:
 
 def of_signal(signal: Signal) -> str:
     """SQL: whether a reading is of its metric and group."""
-    return f"metric = {_literal(signal.metric)}{_of_group(signal)}"
+    return f"metric = {sql_text(signal.metric)}{of_group(signal)}"
 
 
 def shown(alert: Alert) -> str:
@@ -113,78 +165,38 @@ def shown(alert: Alert) -> str:
     return next(name for name in (*asked, *named) if named[name] is Kind.NUMBER)
 
 
-def _queries(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
-    """Return three queries: the rows of a slice with what is carried; these with all fields; what is carried on, if anything is."""
-    bounds = f"{{time}} >= {_instant(since)} and {{time}} < {_instant(until)}"
+def _arrived(signal: Signal, rows: str) -> str:
+    """Return a query for the rows of a slice. No metric has a name with @."""
+    device_group = f"device_group = {sql_text(signal.group)}"
     match signal.kind:
         case "reading":
-            where = f"{bounds.format(time='event_time')} and {of_signal(signal)}"
-            sample = _sample("device_id", "event_time", LINEAGE[:4])
-            raw = f'select {sample} as "@", value, unit, zone, attributes from {rows} where {where}'
+            entity, at, columns, where = "device_id", "event_time", "value, unit, zone, attributes", of_signal(signal)
         case "window":
-            of_metric = f"device_group = {_literal(signal.group)} and metric = {_literal(signal.metric)} and revision = 0"
-            sample = _sample("device_id", "window_end", LINEAGE[4:])
-            where = f"{bounds.format(time='window_end')} and {of_metric}"
-            raw = f'select {sample} as "@", value, {", ".join(WINDOW)} from {rows} where {where}'
-        case "vector":
-            return _of_vectors(signal, rows, bounds.format(time="window_end")), "from raw", ""
+            entity, at, columns = "device_id", "window_end", f"value, {', '.join(WINDOW)}"
+            where = f"{device_group} and metric = {sql_text(signal.metric)}"
         case _:
-            return _of_intervals(signal, rows, before, since, until)
-    return CONTINUED.format(raw=raw, before=before, sample=_sample("entity", '"at"', ())), WITH_PREVIOUS, NEWEST
+            size = len(signal.features)
+            features = "".join(f"vector[{number}] as {_quoted(name)}, " for number, name in enumerate(signal.features, 1))
+            entity, at, where = "entity", "window_end", f"{device_group} and len(vector) = {size}"
+            columns = f"{features}missing, filled, len(missing) / {size} as missing_share"
+    lineage = LINEAGE[:4] if signal.kind == "reading" else LINEAGE[4:]
+    own = f'{sample_of(entity, at, lineage)} as "@", epoch_us({at}) as "@micros", step as "@step", false as "@is_taken"'
+    return f"select {own}, {columns} from {rows} where {where}"
 
 
-def _of_vectors(signal: Signal, rows: str, where: str) -> str:
-    features = "".join(f"vector[{number}] as {_quoted(name)}, " for number, name in enumerate(signal.features, 1))
-    size = len(signal.features)
-    return (
-        f'select {_sample("entity", "window_end", LINEAGE[4:])} as "@", {features}missing, filled, len(missing) / {size} as missing_share '
-        f"from {rows} where {where} and device_group = {_literal(signal.group)} and revision = 0 and len(vector) = {size}"
-    )
+def of_group(signal: Signal) -> str:
+    """SQL behind another condition: whether a reading is of its group."""
+    return f" and list_contains(groups, {sql_text(signal.group)})" if signal.group else ""
 
 
-def _of_intervals(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
-    """Return the queries for count and account. An interval that is not over at `until` is carried on with its count."""
-    step, end = signal.every_seconds * SECOND, to_micros(until)
-    is_account, by_group = signal.kind == "account", signal.by == "group"
-    names = OF_ACCOUNT if is_account else ("readings",)
-    raw = COUNTED.format(
-        rows=rows,
-        before=before,
-        entity="source" if is_account else "unnest(groups)" if by_group else "device_id",
-        time="ingested_at" if is_account else "event_time",
-        counts=", ".join(names) if is_account else "1 as readings",
-        sums=", ".join(f"sum({name})::bigint as {name}" for name in names),
-        step=step,
-        since=_instant(since),
-        until=_instant(until),
-        where=(f" and metric = {_literal(signal.metric)}" if signal.metric else "") + ("" if by_group else _of_group(signal)),
-        of_group=f" where entity = {_literal(signal.group)}" if by_group and signal.group else "",
-    )
-    counts = ", ".join(f"coalesce({name}, 0) as {name}" for name in names)
-    if is_account:
-        counts += "".join(f", {fate} / nullif(readings + quarantined + late + duplicates, 0) as {fate}_share" for fate in FATES)
-    sample = _sample("ends.entity", "make_timestamptz(micros)", ())
-    with_fields = WITH_EMPTY_INTERVALS.format(until=end, step=step, sample=sample, counts=counts)
-    following = -(-end // step) * step
-    kept = ", ".join(f'coalesce(max({name}) filter (where epoch_us("at") = {following}), 0) as {name}' for name in names)
-    return raw, with_fields, OPEN.format(open=following, counts=kept)
-
-
-def _of_group(signal: Signal) -> str:
-    return f" and list_contains(groups, {_literal(signal.group)})" if signal.group else ""
-
-
-def _sample(entity: str, at: str, lineage: tuple[str, ...]) -> str:
-    """A value of SAMPLE: `lineage` are columns, the rest of it is null."""
+def sample_of(entity: str, at: str, lineage: tuple[str, ...]) -> str:
+    """Return a value of SAMPLE: `lineage` are columns, the rest of it is null."""
     values = [entity, at, *(name if name in lineage else "null" for name in LINEAGE)]
     return f"row({', '.join(values)})::{SAMPLE}"
 
 
-def _instant(at: datetime) -> str:
-    return f"timestamptz '{at.isoformat()}'"
-
-
-def _literal(text: str | None) -> str:
+def sql_text(text: str | None) -> str:
+    """Write a text as SQL does."""
     return "'" + (text or "").replace("'", "''") + "'"
 
 

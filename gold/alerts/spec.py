@@ -202,6 +202,8 @@ class Alert(Setting):
     """A word of your own for how bad it is."""
     summary: Text = Field(default="{alert}: {entity} is {state}", examples=["{entity} is at {value} degC"])
     """For people; may name {alert}, {entity}, {state}, {severity} and {value}, that one with a format such as {value:.1f}."""
+    wait_seconds: Seconds = Field(default=0, ge=0, examples=[60])
+    """Judged only so long after its time, by the clock of the signal, so that what comes meanwhile is judged in order of time."""
     no_data: OrAbsent[NoData] = Field(default=None, examples=[{"after_seconds": 900, "then": "fire"}])
     """The fate of the alert without samples."""
     escalate: tuple[Escalation, ...] = Field(default=(), examples=[[{"after_seconds": 600, "severity": "critical"}]])

@@ -10,8 +10,7 @@ import duckdb
 import pytest
 
 from gold.alerts.spec import Escalation
-from gold.alerts.states import judge
-from tests.gold.test_alerts import ALERT, START, at, table
+from tests.gold.test_alerts import ALERT, START, Step, judged
 
 PAGE = (Path(__file__).parents[2] / "gold" / "alerts" / "README.md").read_text(encoding="utf-8")
 PER_DAY, LONGEST, CHATTERING = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
@@ -27,9 +26,9 @@ SAMPLES = [
 @pytest.fixture(scope="module")
 def store() -> duckdb.DuckDBPyConnection:
     """Oven: three alarms of 700, 60 and 60 s, 200 and 40 s apart, and one two days later. Fridge: one over midnight, one that goes on."""
-    samples = table(sorted(SAMPLES, key=lambda sample: sample[1]))
     escalating = replace(ALERT, escalate=(Escalation(600, "critical"),))
-    changes = judge(escalating, {}, samples, at(2 * DAY + 100)).changes
+    steps = [Step(second, [(entity, second, verdict)]) for entity, second, verdict in sorted(SAMPLES, key=lambda sample: sample[1])]
+    changes = judged(escalating, {}, [*steps, Step(2 * DAY + 100)]).changes
     store = duckdb.connect()
     store.execute("set TimeZone = 'UTC'; create schema gold")
     store.register("changes", changes)

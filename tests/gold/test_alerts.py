@@ -298,7 +298,13 @@ def test_what_is_expected_twice_or_was_seen_before_goes_on() -> None:
 def test_a_device_that_is_retired_ends_what_it_had_with_a_reason() -> None:
     states = judged(ALERT, {}, [Step(5, [("a", 0, True), ("b", 0, False)])]).states
     (row,) = ended(ALERT, states, to_micros(at(60)), "retired").to_pylist()
-    assert (row["entity"], row["state"], row["previous_state"], row["reason"], row["known_at"]) == ("a", "normal", "firing", "retired", at(60))
+    assert (row["entity"], row["state"], row["previous_state"], row["reason"], row["known_at"]) == (
+        "a",
+        "normal",
+        "firing",
+        "retired",
+        at(60),
+    )
     assert row["alert_id"] == judged(ALERT, {}, [Step(5, [("a", 0, True)])]).changes["alert_id"][0].as_py()
 
 

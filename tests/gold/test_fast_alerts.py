@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from bronze.events import ARRIVED, identified
 from gold.alerts.fast import FastAlerts, Watched
-from gold.alerts.signals import samples
+from gold.alerts.samples import samples
 from gold.alerts.spec import Alert, NoData, Signal
 from gold.alerts.states import judge
+from gold.instants import to_micros
+from gold.schema import SAMPLES
 from silver.aggregation import Aggregation
 from silver.enrich import ReferenceData
 from silver.judging import judged
@@ -126,13 +128,8 @@ def test_in_order_of_time_the_exact_job_finds_the_same_changes_with_the_same_ids
     rows = list(judged(events, ReferenceData(pa.Table.from_pylist(KNOWN, DEVICES)), CONFIG))
     with duckdb.connect() as store:
         store.register("readings", pa.concat_tables(rows))
-        found, _ = samples(
-            store,
-            alert,
-            "(select * from readings where len(broken_rules) = 0)",
-            since=NOW - timedelta(days=1),
-            until=NOW + timedelta(days=1),
-        )
-    exact = judge(alert, {}, found, NOW).changes.to_pylist()
+        of_step = "(select *, 0 as step from readings where len(broken_rules) = 0)"
+        found, _ = samples(store, alert, of_step, [to_micros(NOW)])
+    exact = judge(alert, {}, found.cast(SAMPLES), [to_micros(NOW)]).changes.to_pylist()
     named = ("entity", "state", "changed_at", "alert_id", "value", "summary")
     assert [[row[name] for name in named] for row in changes] == [[row[name] for name in named] for row in exact]

@@ -8,8 +8,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from gold.alerts.signals import samples
+from gold.alerts.samples import samples
+from gold.alerts.signals import Carried
 from gold.alerts.states import State, judge
+from gold.instants import to_micros
 from orchestration.conf.load import load
 from silver.schema import READINGS
 
@@ -28,16 +30,15 @@ def test_an_example_changes_as_the_page_says(conf: str, lines: str, folder: Path
     listed = [(at(time), value, change) for time, value, change in (line.split("#")[0].split() for line in lines.splitlines())]
     of_device = {"device_id": "d", "metric": "temperature", "groups": ["kitchen"]}
     readings = [of_device | {"event_time": time, "value": float(value)} for time, value, _ in listed if value != "-"]
-    found, states, carried = list[tuple[datetime, str]](), dict[str, State](), None
-    begin = at("09:00:00")
+    found, states, carried = list[tuple[datetime, str]](), dict[str, State](), Carried()
     with duckdb.connect() as store:
-        store.register("readings", pa.Table.from_pylist(readings, READINGS))
-        for time, *_ in listed:  # each line is a slice of its own
-            end = time + timedelta(seconds=1)
-            of_slice, carried = samples(store, alert, "readings", carried, since=begin, until=end)
-            changes, states = judge(alert, states, of_slice, end)
+        for time, value, _ in listed:  # each line is a step: a reading that comes a second later, or a tick
+            wall = to_micros(time + timedelta(seconds=2 if value == "-" else 1))
+            of_step = [row | {"step": 0} for row in readings if row["event_time"] == time]
+            store.register("readings", pa.Table.from_pylist(of_step, READINGS.append(pa.field("step", pa.int64()))))
+            of_slice, carried = samples(store, alert, "readings", [wall], carried)
+            changes, states, _ = judge(alert, states, of_slice, [wall])
             found += [(row["changed_at"], row["state"]) for row in changes.to_pylist()]
-            begin = end
     assert found == [(time, change) for time, _, change in listed if change != "-"]
 
 
