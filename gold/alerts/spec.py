@@ -40,7 +40,17 @@ SUMMARY_NAMES = ("alert", "entity", "state", "severity", "value")
 """Names that a summary may hold."""
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """Days as alerts.yml names them; in `Hours` each is its index."""
-ORDERED = ("for_seconds", "keep_firing_seconds", "escalate", "flapping", "group_by", "inhibited_by", "max_per_hour")
+ORDERED = (
+    "for_seconds",
+    "keep_firing_seconds",
+    "wait_seconds",
+    "expected",
+    "escalate",
+    "flapping",
+    "group_by",
+    "inhibited_by",
+    "max_per_hour",
+)
 """Settings that a fast alert does not have."""
 
 
@@ -92,7 +102,7 @@ class NoData(Setting):
     """The fate of the alert of a device, group or source that sent samples before and then none. Absent: it stays as it is."""
 
     after_seconds: Seconds = Field(ge=1, examples=[900])
-    """No sample for longer than this, in event time."""
+    """Nothing came for longer than this, by the clock; with hours, within these."""
     then: Literal["keep", "fire", "resolve"] = "keep"
     """`keep`: a firing alert goes on firing. `fire`: the alert fires. `resolve`: it ends after after_checks times after_seconds."""
     after_checks: Whole = Field(default=3, ge=1, le=1000)
@@ -111,7 +121,7 @@ class Escalation(Setting):
 
 @dataclass(frozen=True)
 class Hours(Setting):
-    """When samples count; others change nothing. Absent: always."""
+    """When samples count; others change nothing. Of an interval, a duration or a silence all must lie within. Absent: always."""
 
     zone: Text = Field(examples=["Europe/Berlin"])
     """Time zone of the IANA database."""
@@ -159,9 +169,9 @@ class Watched(Setting):
     """Each reading of a metric. Fields: value, previous, seconds (since the previous one), change, rate (change / seconds), unit, zone,
     attributes."""
     window: OrAbsent[MetricName] = Field(default=None)
-    """Each window of a metric in `group`, as first emitted. Fields: value, count, min, max, sum, latest, previous, change."""
+    """Each window of a metric in `group`, in its first revision. Fields: value, count, min, max, sum, latest, previous, change."""
     vector: OrAbsent[GroupName] = Field(default=None)
-    """Each vector of a group, as first emitted. Fields: its features by name, missing, filled, missing_share."""
+    """Each vector of a group, in its first revision. Fields: its features by name, missing, filled, missing_share."""
     count: OrAbsent[Count] = Field(default=None, examples=[{"every_seconds": 300}])
     """How many readings came from whoever sent some before. Field: readings."""
     account: OrAbsent[Account] = Field(default=None, examples=[{"every_seconds": 3600}])
@@ -206,6 +216,9 @@ class Alert(Setting):
     """Judged only so long after its time, by the clock of the signal, so that what comes meanwhile is judged in order of time."""
     no_data: OrAbsent[NoData] = Field(default=None, examples=[{"after_seconds": 900, "then": "fire"}])
     """The fate of the alert without samples."""
+    expected: OrAbsent[Literal["devices.yml"]] = Field(default=None, examples=["devices.yml"])
+    """For reading and window with no_data, and for count: the devices of devices.yml, of `group` only its own, are to send, also those that
+    never did. Absent: whoever sent something."""
     escalate: tuple[Escalation, ...] = Field(default=(), examples=[[{"after_seconds": 600, "severity": "critical"}]])
     """Severities of an alert that goes on firing, the earliest first."""
     hours: OrAbsent[Hours] = Field(default=None, examples=[{"zone": "Europe/Berlin", "from": "06:00", "until": "22:00"}])
@@ -247,6 +260,8 @@ class AlertSettings(NoticePolicy, Alert, Watched):
             yield Problem(("group",), "is for reading, window and count; remove it")
         if self.for_seconds and self.for_times:
             yield Problem(("for_times",), "is set beside for_seconds; keep one of them")
+        if self.expected and not (self.count and self.count.by == "device") and not ((self.reading or self.window) and self.no_data):
+            yield Problem(("expected",), "is for a count by device, and for reading and window with no_data; add no_data, or remove it")
         after = [step.after_seconds for step in self.escalate]
         if after != sorted(set(after)):
             yield Problem(("escalate",), "does not have its steps in order of after_seconds; sort them")

@@ -39,10 +39,12 @@ class Slice:
 
 @dataclass(frozen=True)
 class Stepped:
-    """`rows` for the table of the flow, without its name; `carried` for the next slice."""
+    """`rows` for the table of the flow, without its name; `carried` for the next slice. `rings_at`: when time alone has the next rows, by the
+    wall clock, in microseconds since 1970."""
 
     rows: pa.Table
     carried: pa.Table
+    rings_at: int | None = None
 
 
 def without_flow(schema: pa.Schema) -> pa.Schema:

@@ -29,7 +29,7 @@ from orchestration.storage.generations import GENERATIONS
 from orchestration.storage.lanes import EVENTS, lanes_of, versions_with_state
 from orchestration.storage.log import Log, retained_since
 from orchestration.storage.marts import needed_snapshots
-from orchestration.storage.ops_tables import GAPS, LEDGER, NOTES, RUNS, TICKS
+from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, NOTES, RUNS, TICKS
 from orchestration.storage.retention import (
     Position,
     RetentionNeeds,
@@ -65,7 +65,20 @@ class MaintainedTable:
 MAINTENANCE = Log("ops.maintenance", MaintainedTable, order="at", is_maintained=True)
 LOGS = {
     log.table: log
-    for log in (TICKS, GAPS, SNAPSHOTS, GENERATIONS, MAINTENANCE, NOTIFICATIONS, DEAD_LETTERS, RUNS, NOTES, ACKNOWLEDGEMENTS, SILENCES)
+    for log in (
+        TICKS,
+        CLOCK,
+        GAPS,
+        SNAPSHOTS,
+        GENERATIONS,
+        MAINTENANCE,
+        NOTIFICATIONS,
+        DEAD_LETTERS,
+        RUNS,
+        NOTES,
+        ACKNOWLEDGEMENTS,
+        SILENCES,
+    )
 }
 OF_NO_FLOW = (references.TABLE, LEDGER, *LOGS)
 COLUMNS = MAINTENANCE.schema.names[1:]

@@ -1,4 +1,4 @@
-"""Records of schema ops that several rooms use: the ledger, ticks, gaps, jobs by the clock, and notes. Instants in UTC."""
+"""Records of schema ops that several rooms use: the ledger, ticks, the clock of alerts, gaps, jobs by the clock, and notes. Instants in UTC."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +25,14 @@ class Tick:
 
     stream: str
     event_time: datetime
+    ticked_at: datetime
+
+
+@dataclass(frozen=True)
+class ClockTick:
+    """Grain: one instant at which time alone changed an alert, behind a bronze batch. So a replay finds the same changes."""
+
+    bronze_batch: int
     ticked_at: datetime
 
 
@@ -70,6 +78,7 @@ class Note:
 
 
 TICKS = Log("ops.ticks", Tick, order="ticked_at", is_maintained=True)
+CLOCK = Log("ops.clock", ClockTick, order="ticked_at", is_maintained=True)
 GAPS = Log("ops.gaps", Gap, order="found_at", is_maintained=True)
 RUNS = Log("ops.runs", RunOfJob, order="started_at")
 NOTES = Log("ops.notes", Note, order="noted_at")

@@ -36,20 +36,22 @@ class FlowPosition:
     """Readings before `until` (microseconds since 1970) are counted; with them all that counts of bronze up to `bronze_batch`.
 
     `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it. `final`: where silver has
-    several lanes.
+    several lanes. Of an alert `until` is the wall clock of its newest step, and windows that end at `closed_until_ms` or before are judged.
     """
 
     bronze_batch: int = -1
     until: int = THE_BEGINNING
     lateness_seconds: int = 0
     final: Final = field(default_factory=Final)
+    closed_until_ms: int = 0
 
 
 @dataclass(frozen=True)
 class FlowStep:
     """The step of a flow or an alert from `after` to `up_to`; None: no step is begun.
 
-    `carried`: the digest of what the step before left; empty for nothing. `began`: since when `plan` holds, in microseconds since 1970.
+    `carried`: the digest of what the step before left; empty for nothing. `began`: since when `plan` holds, and `rings_at`: when time alone
+    may change something; by the wall clock, in microseconds since 1970.
     """
 
     number: int = 0
@@ -58,6 +60,7 @@ class FlowStep:
     plan: str = ""
     began: int = THE_BEGINNING
     carried: str = ""
+    rings_at: int | None = None
 
 
 def step_file(lake: LakeStore, name: str) -> StateFile[FlowStep]:

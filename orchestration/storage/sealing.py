@@ -16,12 +16,14 @@ from orchestration.storage.bindings import REPAIR, REPLAY
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.lake_layout import CORRECTIONS
-from orchestration.storage.ops_tables import GAPS, LEDGER, LEDGER_SCHEMA, TICKS
+from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, LEDGER_SCHEMA, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_log, damages, listed, number
 from orchestration.storage.tables import LakeStore
 
 OF_A_CHECKPOINT = ("offsets", "commits", "state")
-WITHOUT_SPARK = {LEDGER: LEDGER_SCHEMA} | {log.table: log.schema for log in (TICKS, GAPS, snapshots.SNAPSHOTS, generations.GENERATIONS)}
+WITHOUT_SPARK = {LEDGER: LEDGER_SCHEMA} | {
+    log.table: log.schema for log in (TICKS, CLOCK, GAPS, snapshots.SNAPSHOTS, generations.GENERATIONS)
+}
 """Tables that deltalake writes."""
 
 

@@ -1,36 +1,60 @@
-"""Alerts of alerts.yml, exactly: each reading, window or interval is judged once, when it is final, and in order of time.
+"""Alerts of alerts.yml, exactly: judged by bronze batch and by ticks of the clock, all accepted readings, late ones too.
 
-What an alert carries from slice to slice is a small table of its signal, and the state of each entity in the table's metadata. An alert
-whose definition has changed begins anew where it is, and what was not normal ends there; a new one begins with the first reading.
+What an alert carries from slice to slice is a small table of its signal, and the state of each entity in the table's metadata. A new alert
+begins with the first reading. Where the condition of an alert is another one, its states are judged anew over what the lake holds, and only
+what differs is written.
 """
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
 
 import duckdb
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gold.alerts.signals import OF_ACCOUNT, OF_BATCHES, samples
+from gold.alerts.edits import RETIRED, differences, ended, expected
+from gold.alerts.intervals import with_entities, without_entities
+from gold.alerts.samples import samples
+from gold.alerts.signals import Carried
 from gold.alerts.spec import Alert
-from gold.alerts.states import State, ended, judge
-from gold.flows.slices import THE_BEGINNING, Stepped, micros
-from gold.schema import SAMPLES
+from gold.alerts.states import State, judge
+from gold.flows.slices import Stepped
+from gold.schema import ALERTS, SAMPLES
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold import slices
+from orchestration.jobs.gold.alert_rows import CONFIG, arrived
+from orchestration.jobs.gold.alert_steps import Step, memberships, steps_between
 from orchestration.jobs.gold.prefix import Prefix
-from orchestration.jobs.ranges import Range, pieces
-from orchestration.storage import registry
-from orchestration.storage.delta import is_table, literal, open_table, path_of
-from orchestration.storage.ops_tables import LEDGER
-from orchestration.storage.positions import FlowPosition
-from orchestration.utc import EPOCH, from_micros
+from orchestration.jobs.ranges import range_after
+from orchestration.storage.delta import max_in_log
+from orchestration.storage.ops_tables import CLOCK, ClockTick
+from orchestration.storage.positions import FlowPosition, FlowStep
+from orchestration.utc import to_micros
 
-STATES = b"states"
-OF_SIGNAL = b"has signal"
-OF_READING = "device_id, metric, event_time, value, unit, zone, groups, attributes, ingested_at, bronze_batch, bronze_row, part"
-CONFIG: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
-MICROSECOND = 1
-"""A window that ends where its stream has closed windows is closed; and two bronze batches are at least so far apart."""
+ANY_TIME = 2**62
+OF_WINDOWS = {"window", "vector"}
+MEANING = (
+    *("signal", "when", "recover_when", "for_seconds", "for_times", "keep_firing_seconds"),
+    *("wait_seconds", "no_data", "expected", "hours", "flapping"),
+)
+"""The settings that change states; what is said of an alert, how severe it is and who is notified are not among them."""
+
+
+@dataclass(frozen=True)
+class Carry:
+    """What a slice leaves. `plan`: of the alert that judged it; None before the first."""
+
+    plan: str | None = None
+    states: dict[str, State] = field(default_factory=dict)
+    signal: Carried = field(default_factory=Carried)
+
+    @property
+    def rings_at(self) -> int | None:
+        """Return the wall clock at which rows that wait are judged, or an interval ends."""
+        return self.signal.rings_at
 
 
 @dataclass(frozen=True)
@@ -49,90 +73,136 @@ class ExactAlert:
 
     @property
     def plan(self) -> str:
-        """The settings that change states; who is notified is not among them."""
-        definition = {key: value for key, value in asdict(self.alert).items() if key in Alert.__dataclass_fields__}
-        return msgspec.json.encode(definition).decode()
+        settings = asdict(self.alert)
+        return msgspec.json.encode({name: settings[name] for name in MEANING}).decode()
 
     def as_begun(self, plan: str) -> "ExactAlert":
-        return ExactAlert(msgspec.json.decode(plan, type=Alert))
+        return ExactAlert(msgspec.convert(asdict(self.alert) | msgspec.json.decode(plan), type=Alert))
 
-    def end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
-        match self.alert.signal.kind:
-            case "window" | "vector":
-                stream = lake.conf.groups[str(self.alert.signal.group)].stream
-                return prefix.positions[stream].closed_until_ms * 1000 + MICROSECOND
-            case "account":
-                times = _times_of_batches(lake, start, prefix.bronze_batch)
-                return max(micros(times["ingested_at"]).tolist(), default=THE_BEGINNING) + MICROSECOND
-        return slices.final_readings(lake, start, prefix)
-
-    def readings(self) -> str | None:
-        signal = self.alert.signal
-        if signal.kind not in {"reading", "count"}:
+    def next_step(self, lake: Lake, this: FlowStep, prefix: Prefix) -> FlowStep | None:
+        """Return a step up to the prefix and the ticks behind it; of readings up to so many batches as fit in memory."""
+        is_changed = this.plan not in {"", self.plan}
+        end = self._end(lake, this.after, prefix)
+        if end == this.after and not is_changed:
             return None
-        return slices.readings_taken([signal.metric] if signal.metric else [], signal.group)
+        began = this.after.until if is_changed else this.began
+        return replace(this, number=this.number + 1, up_to=end, plan=self.plan, began=began)
 
-    def rows_a_second(self, lake: Lake) -> float:
-        """Estimate the samples of a count: an interval of each entity is a sample, also an empty one."""
+    def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition, ticks: Sequence[int] = ()) -> Stepped:
+        """See slices.Incremental. `ticks`: wall clocks at which to judge beside those that are recorded."""
+        before, rows = _unpacked(carried), list[pa.Table]()
+        if before.plan not in {None, self.plan}:
+            anew = self.judged_up_to(lake, start)
+            rows.append(differences(self.alert, before.states, anew.states, start.until))
+            before = anew
+        judged, after, rings_at = self._judge(lake, before, start, end, ticks)
+        return Stepped(pa.concat_tables([*rows, judged]), _packed(after), rings_at)
+
+    def judged_up_to(self, lake: Lake, end: FlowPosition) -> Carry:
+        """Judge from the first bronze batch on; nothing is written."""
+        carry, at = Carry(), FlowPosition()
+        while at != end:
+            following = self._within(lake, at, end)
+            _, carry, _ = self._judge(lake, carry, at, following)
+            at = following
+        return carry
+
+    def _end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> FlowPosition:
+        closed = start.closed_until_ms
+        if self.alert.signal.kind in OF_WINDOWS:
+            closed = max(closed, prefix.positions[str(self._stream(lake))].closed_until_ms)
+        return self._within(lake, start, FlowPosition(max(prefix.bronze_batch, start.bronze_batch), ANY_TIME, 0, closed))
+
+    def _within(self, lake: Lake, start: FlowPosition, end: FlowPosition) -> FlowPosition:
+        """Return the end of a slice on the way to `end`: windows are few, readings come by ranges of batches."""
+        up_to = end.bronze_batch
+        if self.alert.signal.kind not in OF_WINDOWS and up_to > start.bronze_batch:
+            up_to = range_after(lake, start.bronze_batch, up_to).up_to
+        end = replace(end, bronze_batch=up_to, until=end.until if up_to == end.bronze_batch else ANY_TIME)
+        steps = steps_between(lake, start, end, self._stream(lake))
+        return replace(end, until=steps[-1].wall if steps else start.until)
+
+    def _stream(self, lake: Lake) -> str | None:
         signal = self.alert.signal
-        if signal.kind != "count":
-            return 0.0
-        devices = path_of(lake.conf.lake, registry.TABLE)
-        entities = lake.conf.groups if signal.by == "group" else lake.conf.devices
-        return max(len(entities), open_table(devices).count() if signal.by == "device" and is_table(devices) else 1) / signal.every_seconds
+        return lake.conf.groups[str(signal.group)].stream if signal.kind in OF_WINDOWS else None
 
-    def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
-        plan, states, signal = _unpacked(carried)
-        until = from_micros(end.until)
-        since = EPOCH if start.until == THE_BEGINNING else from_micros(start.until)
-        left: list[pa.Table] = []
-        if plan not in {None, self.plan}:
-            left, states, signal = [ended(self.alert, states, since)], {}, None
+    def _judge(
+        self, lake: Lake, before: Carry, start: FlowPosition, end: FlowPosition, ticks: Sequence[int] = ()
+    ) -> tuple[pa.Table, Carry, int | None]:
+        """Return rows, what is carried on, and when time alone may change something."""
+        steps = steps_between(lake, start, end, self._stream(lake), ticks)
+        if not steps and end.closed_until_ms > start.closed_until_ms:  # the gate kept windows that a tick had closed
+            steps = [Step(end.bronze_batch, True, end.until)]
+        came = arrived(lake, self.alert, start, end, steps)
+        states, signal, rows = before.states, before.signal, [ALERTS.empty_table()]
+        rings_at: int | None = None
         with duckdb.connect(config=CONFIG) as store:
-            store.register("arrived", self._arrived(lake, start, end))
-            values, signal = samples(store, self.alert, "arrived", signal, since=since, until=until)
-        judged = judge(self.alert, states, values.cast(SAMPLES), until)
-        return Stepped(pa.concat_tables([*left, judged.changes]), _packed(self.plan, judged.states, signal))
+            for begin, until, joined, left in self._parts(lake, start, steps):
+                walls = [step.wall for step in steps[begin:until]]
+                gone = {entity: states[entity] for entity in left if entity in states}
+                rows.append(ended(self.alert, gone, walls[0], RETIRED))
+                states = {entity: state for entity, state in states.items() if entity not in gone}
+                states = expected(states, joined, walls[0])
+                if self.alert.signal.kind == "count":
+                    signal = with_entities(self.alert, without_entities(signal, left), joined)
+                in_part = pc.and_(pc.greater_equal(came["step"], begin), pc.less(came["step"], until))
+                of_part = came.filter(in_part)
+                number = of_part.schema.get_field_index("step")
+                store.register("came", of_part.set_column(number, "step", pc.subtract(of_part["step"], begin)))
+                values, signal = samples(store, self.alert, "came", walls, signal)
+                changes, states, rings_at = judge(self.alert, states, values.cast(SAMPLES), walls)
+                rows.append(changes)
+        after = Carry(self.plan, states, signal)
+        rings = [at for at in (rings_at, signal.rings_at) if at is not None]
+        return pa.concat_tables(rows), after, min(rings, default=None)
 
-    def _arrived(self, lake: Lake, start: FlowPosition, end: FlowPosition) -> pa.Table:
-        signal = self.alert.signal
-        if signal.kind == "account":
-            return _account(lake, start, end)
-        if (readings := self.readings()) is not None:
-            query = f"select {OF_READING} from rows where {slices.within(start.until, end.until)} and {readings}"
-            return pa.concat_tables(pieces(lake, slices.READINGS, query))
-        group = lake.conf.groups[str(signal.group)]
-        kind = "aggregates" if signal.kind == "window" else "vectors"
-        in_slice = slices.within(start.until, end.until, "window_end")
-        of_group = f"{in_slice} and device_group = {literal(group.name)} and revision = 0"
-        return pa.concat_tables(pieces(lake, lake.generation.gold(group.stream, kind), f"select * from rows where {of_group}"))
-
-
-def _account(lake: Lake, start: FlowPosition, end: FlowPosition) -> pa.Table:
-    """Return rows of the ledger as a run wrote them first, with the time of their batch."""
-    times, batches = _times_of_batches(lake, start, end.bronze_batch), Range(start.bronze_batch, end.bronze_batch).sql()
-    query = f"select bronze_batch, source, {', '.join(OF_ACCOUNT)} from rows where {batches} and events > 0"
-    return pa.concat_tables(pieces(lake, LEDGER, query)).join(times, "bronze_batch", join_type="inner")
-
-
-def _times_of_batches(lake: Lake, start: FlowPosition, last: int) -> pa.Table:
-    """Return OF_BATCHES of those behind a slice."""
-    batches = Range(start.bronze_batch, last).sql()
-    query = f"select bronze_batch, max(ingested_at) as ingested_at from rows where {batches} group by bronze_batch"
-    with duckdb.connect(config=CONFIG) as store:
-        store.register("events", pa.concat_tables(pieces(lake, "bronze.events", query)))
-        return store.sql(f"from {OF_BATCHES.format(events='events', since=start.until)}").to_arrow_table()
+    def _parts(self, lake: Lake, start: FlowPosition, steps: Sequence[Step]) -> Iterator[tuple[int, int, list[str], list[str]]]:
+        """Yield ranges of steps, at the beginning of which devices join and leave: those are their last two."""
+        changes = [one for one in memberships(lake, self.alert) if one.at > start.until]
+        at_steps: dict[int, tuple[list[str], list[str]]] = {}
+        for change in changes:
+            step = next((number for number, step in enumerate(steps) if step.wall >= change.at), None)
+            if step is not None and (self.alert.expected or not change.is_member):
+                joined, left = at_steps.setdefault(step, ([], []))
+                (joined if change.is_member else left).append(change.device)
+        begins = sorted({0, *at_steps} if steps else {})
+        for begin, until in pairwise([*begins, len(steps)]):
+            yield begin, until, *at_steps.get(begin, ([], []))
 
 
-def _packed(plan: str, states: dict[str, State], signal: pa.Table | None) -> pa.Table:
-    table = pa.table({}) if signal is None else signal
-    content = {STATES: msgspec.json.encode(states), b"plan": plan.encode(), OF_SIGNAL: b"" if signal is None else b"yes"}
-    return table.replace_schema_metadata(content)
+def exact_alerts(lake: Lake) -> list[ExactAlert]:
+    return [*map(ExactAlert, lake.conf.alerts.values())]
 
 
-def _unpacked(carried: pa.Table | None) -> tuple[str | None, dict[str, State], pa.Table | None]:
+def tick_if_due(lake: Lake, now: datetime) -> bool:
+    """Record a tick where time alone changes an alert by now, and all that bronze has is judged. True if one was recorded."""
+    instant = now.replace(microsecond=now.microsecond // 1000 * 1000)
+    wall = to_micros(instant)
+    newest = max_in_log(lake.table_path("bronze.events"), "bronze_batch")
+    for alert in exact_alerts(lake):
+        this = slices.position(lake, alert)
+        is_due = this.rings_at is not None and this.rings_at <= wall and this.up_to is None and this.plan == alert.plan
+        if is_due and this.after.bronze_batch == newest:
+            end = replace(this.after, until=wall)
+            if len(alert.step(lake, slices.carried(lake, alert, this), this.after, end, [wall]).rows):
+                CLOCK.append(lake.conf.lake, [ClockTick(this.after.bronze_batch, instant)])
+                return True
+    return False
+
+
+def _packed(carry: Carry) -> pa.Table:
+    signal = carry.signal
+    table = pa.table({}) if signal.rows is None else signal.rows
+    clock = {name: getattr(signal, name) for name in ("newest", "came", "closed", "rings_at")}
+    content = {"states": carry.states, "plan": carry.plan, "clock": clock, "has_rows": signal.rows is not None}
+    return table.replace_schema_metadata({name: msgspec.json.encode(value) for name, value in content.items()})
+
+
+def _unpacked(carried: pa.Table | None) -> Carry:
     if carried is None:
-        return None, {}, None
-    content = carried.schema.metadata
-    states = msgspec.json.decode(content[STATES], type=dict[str, State])
-    return content[b"plan"].decode(), states, carried.replace_schema_metadata(None) if content[OF_SIGNAL] else None
+        return Carry()
+    content = {name.decode(): value for name, value in carried.schema.metadata.items()}
+    rows = carried.replace_schema_metadata(None) if msgspec.json.decode(content["has_rows"]) else None
+    signal = Carried(**msgspec.json.decode(content["clock"]), rows=rows)
+    states = msgspec.json.decode(content["states"], type=dict[str, State])
+    return Carry(msgspec.json.decode(content["plan"], type=str), states, signal)

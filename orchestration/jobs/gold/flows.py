@@ -17,7 +17,7 @@ from orchestration.jobs.gold import exact_alerts, lane_slices, slices
 from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
-from orchestration.storage.positions import FLOWS, FlowPosition
+from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep
 from silver.judging import PLAIN_INSTANT, retyped
 from silver.rules import READING as COLUMNS
 
@@ -72,24 +72,21 @@ class DeclaredFlow:
         """Itself: one whose plan has changed is refused."""
         return self
 
-    def end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
-        return slices.final_readings(lake, start, prefix)
-
-    def readings(self) -> str:
-        return slices.readings_taken(self.spec.metrics, self.spec.group)
-
-    def rows_a_second(self, lake: Lake) -> float:
-        return 0.0
+    def next_step(self, lake: Lake, this: FlowStep, prefix: Prefix) -> FlowStep | None:
+        return slices.by_event_time(lake, this, prefix, self.plan, self._readings())
 
     def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)
-        taken = f"{slices.within(start.until, end.until)} and {self.readings()}"
+        taken = f"{slices.within(start.until, end.until)} and {self._readings()}"
         if lane_slices.has_lanes(lake):
-            taken += f" and {lane_slices.in_time(lake, start, self.readings())}"
+            taken += f" and {lane_slices.in_time(lake, start, self._readings())}"
         query = f"select {columns} from rows where {taken}"
         readings = pa.concat_tables([self._with_predicates(piece) for piece in pieces(lake, slices.READINGS, query)])
         before = nothing_carried(self.spec) if carried is None else carried
         return step(self.spec, Slice(before, readings.cast(readings_of(self.spec)), start.until, end.until))
+
+    def _readings(self) -> str:
+        return slices.readings_taken(self.spec.metrics, self.spec.group)
 
     def _with_predicates(self, readings: pa.Table) -> pa.Table:
         if not self.spec.predicates:
@@ -102,7 +99,7 @@ class DeclaredFlow:
 
 
 def _incrementals(lake: Lake) -> list[Incremental]:
-    return [*_flows(lake), *map(exact_alerts.ExactAlert, lake.conf.alerts.values())]
+    return [*_flows(lake), *exact_alerts.exact_alerts(lake)]
 
 
 def _flows(lake: Lake) -> list[DeclaredFlow]:

@@ -1,13 +1,13 @@
-"""Bring flows of flows.yml and alerts of alerts.yml up to a prefix, slice by slice (gold/slices.py), each with a position of its own.
+"""Bring flows of flows.yml and alerts of alerts.yml up to a prefix, slice by slice, each with a position of its own.
 
-A slice ends where nothing older can come any more: for readings a lateness behind the newest one of the prefix, for windows where the
-stream has closed them. A step writes its rows first, then what the next slice needs, then its end; a run after a crash repeats exactly
-that slice, and Delta refuses rows that are there already. No query of Spark: measured beside its own operators in tests/bench/RESULTS.md.
+A slice of a flow ends where nothing older can come any more: a lateness behind the newest reading of the prefix (gold/flows/slices.py).
+A slice of an alert ends with a bronze batch, or a tick of the clock. A step writes its rows first, then what the next slice needs, then its
+end; a run after a crash repeats exactly that slice, and Delta refuses rows that are there already. No query of Spark: measured beside its
+own operators in tests/bench/RESULTS.md.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from orchestration.storage.state_file import read_rows, write_rows
 
 READINGS = "silver.readings"
 SLICE_ROWS = 1_000_000
-"""Readings of one slice, and rows that time alone brings: bounds the memory."""
+"""Readings of one slice: bounds the memory."""
 
 
 class Incremental(Protocol):
@@ -41,15 +41,8 @@ class Incremental(Protocol):
     @property
     def plan(self) -> str: ...
 
-    def end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> int:
-        """Return the instant at which a slice may end, in microseconds since 1970: all that is older is in the prefix. THE_BEGINNING: none
-        may."""
-
-    def readings(self) -> str | None:
-        """Return which readings it takes, in SQL of DataFusion; None where it takes windows, of which there are few."""
-
-    def rows_a_second(self, lake: Lake) -> float:
-        """Return how many rows a second of event time brings without any reading."""
+    def next_step(self, lake: Lake, this: FlowStep, prefix: Prefix) -> FlowStep | None:
+        """Return the step after one that has ended, with its end; without one where what came is too new, None where nothing has come."""
 
     def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         """Compute the rows of a slice, and what the next one needs. `carried` None: this is the first one."""
@@ -63,16 +56,22 @@ def follow(lake: Lake, incremental: Incremental, prefix: Prefix) -> Iterator[int
     while (this := _begun(lake, incremental, prefix)) is not None:
         assert this.up_to
         crash.point(crash.Point.FLOW_BEGUN)
-        before = _folder(lake, incremental) / f"{this.number - 1}.arrow"
-        carried = read_rows(before, this.carried, REPAIR) if this.carried else None
-        stepped = incremental.as_begun(this.plan).step(lake, carried, this.after, this.up_to)
+        stepped = incremental.as_begun(this.plan).step(
+            lake, carried(lake, incremental, replace(this, number=this.number - 1)), this.after, this.up_to
+        )
         if len(stepped.rows):
             append_rows(lake.table_path(incremental.table), stepped.rows, _app_id(lake, incremental), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)
-        digest = write_rows(_folder(lake, incremental) / f"{this.number}.arrow", stepped.carried)
-        step_file(lake, incremental.name).write(replace(this, after=this.up_to, up_to=None, carried=digest))
-        before.local.unlink(missing_ok=True)
+        digest = write_rows(_carried_file(lake, incremental, this.number), stepped.carried)
+        ended = replace(this, after=this.up_to, up_to=None, carried=digest, rings_at=stepped.rings_at)
+        step_file(lake, incremental.name).write(ended)
+        _carried_file(lake, incremental, this.number - 1).local.unlink(missing_ok=True)
         yield len(stepped.rows)
+
+
+def carried(lake: Lake, incremental: Incremental, ended: FlowStep) -> pa.Table | None:
+    """Return what a step has left; None before the first."""
+    return read_rows(_carried_file(lake, incremental, ended.number), ended.carried, REPAIR) if ended.carried else None
 
 
 def position(lake: Lake, incremental: Incremental) -> FlowStep:
@@ -115,47 +114,45 @@ def _begun(lake: Lake, incremental: Incremental, prefix: Prefix) -> FlowStep | N
     """A slice that a killed run began, or the next one; None where nothing has come."""
     this = position(lake, incremental)
     if this.up_to is None:
-        if prefix.bronze_batch <= this.after.bronze_batch:
-            return None
-        if this.plan not in {"", incremental.plan}:
-            this = replace(this, began=this.after.until)
-        whole = _whole(lake, incremental, this.after, prefix)
-        if whole.until == this.after.until:  # what came is too new to be final
-            step_file(lake, incremental.name).write(replace(this, after=whole, plan=incremental.plan))
-            return None
-        this = replace(this, number=this.number + 1, up_to=_cut(lake, incremental, this.after, whole), plan=incremental.plan)
-        step_file(lake, incremental.name).write(this)
+        following = incremental.next_step(lake, this, prefix)
+        if following is not None:
+            step_file(lake, incremental.name).write(following)
+        return following if following is not None and following.up_to is not None else None
     return this
 
 
-def _whole(lake: Lake, incremental: Incremental, start: FlowPosition, prefix: Prefix) -> FlowPosition:
+def by_event_time(lake: Lake, this: FlowStep, prefix: Prefix, plan: str, readings: str) -> FlowStep | None:
+    """Return the next step of a flow: up to the instant before which readings are final. `readings`: which it takes, in SQL of DataFusion."""
+    if prefix.bronze_batch <= this.after.bronze_batch:
+        return None
+    whole = _whole(lake, this.after, prefix, readings)
+    if whole.until == this.after.until:  # what came is too new to be final
+        return replace(this, after=whole, plan=plan)
+    return replace(this, number=this.number + 1, up_to=_cut(lake, this.after, whole, readings), plan=plan)
+
+
+def _whole(lake: Lake, start: FlowPosition, prefix: Prefix, readings: str) -> FlowPosition:
     """Return the position behind the prefix."""
-    if (taken := incremental.readings()) is not None and lane_slices.has_lanes(lake):
-        return lane_slices.final_position(lake, start, prefix.bronze_batch, taken)
-    end = max(incremental.end(lake, start, prefix), start.until)
+    if lane_slices.has_lanes(lake):
+        return lane_slices.final_position(lake, start, prefix.bronze_batch, readings)
+    end = max(final_readings(lake, start, prefix), start.until)
     return FlowPosition(prefix.bronze_batch, end, lake.conf.policy.lateness_seconds)
 
 
-def _cut(lake: Lake, incremental: Incremental, start: FlowPosition, whole: FlowPosition) -> FlowPosition:
+def _cut(lake: Lake, start: FlowPosition, whole: FlowPosition, readings: str) -> FlowPosition:
     """Return the end of the whole way, or of so much of it as holds about SLICE_ROWS; its bronze batches count as read at its very end."""
-    readings, by_time = incremental.readings(), incremental.rows_a_second(lake)
-    is_short = (whole.until - start.until) / SECOND * by_time <= SLICE_ROWS
-    if readings is None or (is_short and _most_rows(lake, start.until) <= SLICE_ROWS):
+    if _most_rows(lake, start.until) <= SLICE_ROWS:
         return whole
     query = (
         f"select second, count(*) as count from (select cast(arrow_cast(event_time, 'Int64') / {SECOND} as bigint) as second from rows"
         f" where {within(start.until, whole.until)} and {readings}) group by second order by second"
     )
     batches = ask(query, {"rows": open_table(lake.table_path(READINGS))})
-    seconds = (row for batch in batches for row in zip(batch["second"].to_pylist(), batch["count"].to_pylist(), strict=True))
-    total, last = 0.0, None if start.until == THE_BEGINNING else start.until // SECOND
-    for second, count in chain(seconds, [(whole.until // SECOND, 0)]):
-        passed = 0.0 if last is None else (second - last) * by_time
-        if total + passed and total + passed + count > SLICE_ROWS:
-            most = second if last is None or not by_time else last + max(int((SLICE_ROWS - total) / by_time), 1)
-            if (end := min(second, most) * SECOND) > start.until:
-                return replace(start, until=end)
-        total, last = total + passed + count, second
+    total = 0
+    for second, count in (row for batch in batches for row in zip(batch["second"].to_pylist(), batch["count"].to_pylist(), strict=True)):
+        if total and total + count > SLICE_ROWS and second * SECOND > start.until:
+            return replace(start, until=second * SECOND)
+        total += count
     return whole
 
 
@@ -170,6 +167,10 @@ def _most_rows(lake: Lake, start: int) -> int:
 
 def _app_id(lake: Lake, incremental: Incremental) -> str:
     return lake.app_id(FLOWS, f"{incremental.table}/{incremental.name}")
+
+
+def _carried_file(lake: Lake, incremental: Incremental, number: int) -> Location:
+    return _folder(lake, incremental) / f"{number}.arrow"
 
 
 def _folder(lake: Lake, incremental: Incremental) -> Location:
