@@ -13,7 +13,7 @@ from gold.schema import ALERTS, FLOW_KINDS, KINDS, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.commit import STATISTICS, create
+from orchestration.storage.commit import STATISTICS, create, widen
 from orchestration.storage.delta import open_table, written_by
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
@@ -97,8 +97,10 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 
 
 def ensure(table: Table) -> None:
-    """Create the table unless it is there; refuse one that has other columns than declared."""
+    """Create the table unless it is there; refuse one that has other columns than declared. Alerts of earlier versions have fewer."""
     create(table.location, table.schema, {STATISTICS: ",".join(table.statistics)}, table.partition)
+    if table.name == "gold.alerts":
+        widen(table.location, table.schema)
     declared, table_there = Schema.from_arrow(table.schema), open_table(table.location)
     actual, wanted = _types(table_there.schema().to_json()), _types(declared.to_json())
     if actual != wanted:

@@ -51,11 +51,6 @@ class Carry:
     states: dict[str, State] = field(default_factory=dict)
     signal: Carried = field(default_factory=Carried)
 
-    @property
-    def rings_at(self) -> int | None:
-        """Return the wall clock at which rows that wait are judged, or an interval ends."""
-        return self.signal.rings_at
-
 
 @dataclass(frozen=True)
 class ExactAlert:
@@ -135,7 +130,7 @@ class ExactAlert:
             steps = [Step(end.bronze_batch, True, end.until)]
         came = arrived(lake, self.alert, start, end, steps)
         states, signal, rows = before.states, before.signal, [ALERTS.empty_table()]
-        rings_at: int | None = None
+        rings_at = judge(self.alert, states, SAMPLES.empty_table(), []).rings_at
         with duckdb.connect(config=CONFIG) as store:
             for begin, until, joined, left in self._parts(lake, start, steps):
                 walls = [step.wall for step in steps[begin:until]]
@@ -202,6 +197,8 @@ def _unpacked(carried: pa.Table | None) -> Carry:
     if carried is None:
         return Carry()
     content = {name.decode(): value for name, value in carried.schema.metadata.items()}
+    if "clock" not in content:  # of a version that judged by slices of event time: it is judged anew
+        return Carry(content["plan"].decode(), msgspec.json.decode(content["states"], type=dict[str, State]))
     rows = carried.replace_schema_metadata(None) if msgspec.json.decode(content["has_rows"]) else None
     signal = Carried(**msgspec.json.decode(content["clock"]), rows=rows)
     states = msgspec.json.decode(content["states"], type=dict[str, State])
