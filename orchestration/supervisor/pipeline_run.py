@@ -20,6 +20,7 @@ from orchestration.jobs import device_looks, maintenance, missing_fields
 from orchestration.jobs.account import retry
 from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold import amendments, idle_groups
+from orchestration.jobs.gold.exact_alerts import tick_if_due
 from orchestration.jobs.gold.flows import refuse_changed
 from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.storage.bindings import bind, changed_since_begun
@@ -159,7 +160,7 @@ class PipelineRun:
         if begin >= self._look_at:
             self.look_at_devices()
             self._look_at = time.monotonic() + LOOK_SECONDS
-        if (versions := (*moved, *self._versions(LEDGER))) != self._settled:
+        if (versions := (*moved, *self._versions(LEDGER))) != self._settled or self._tick_alerts():
             self.settle()
             self._settled = versions
         if answer is not None:
@@ -208,8 +209,14 @@ class PipelineRun:
             self.quality_gate.let_late_through()
         self._do(amendments.NAME)
         self._do(FLOWS)
+        if self._tick_alerts():
+            self._do(FLOWS)
         self._pin()
         self.quality_gate.warn()
+
+    def _tick_alerts(self) -> bool:
+        """Whether time alone changes an alert by now."""
+        return FLOWS in self._jobs and not self.barrier.stop.is_set() and tick_if_due(self._lake, datetime.now(UTC))
 
     def _versions(self, *names: str) -> list[int]:
         return [version_of(self._lake.table_path(name)) for name in names]

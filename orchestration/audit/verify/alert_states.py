@@ -1,11 +1,14 @@
-"""The states of an alert once more: one entity, sample by sample and clock by clock, over all of its time at once.
+"""The states of an alert once more: one entity over all of its time at once, from step to step in which something of it happens.
 
-A clock is what time alone changes. Of a clock and a sample at the same instant the clock is first; of two clocks that of the state comes
-before silence. Instants are microseconds since 1970.
+A step is a bronze batch or a tick. Samples of a step are heard in order of event time, older ones than what is known apart; then its clocks
+ring up to where its own time has come: that of its newest sample, and how long ago that came. Instants are microseconds since 1970.
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -13,15 +16,19 @@ from gold.alerts.spec import Alert, Hours
 from orchestration.utc import from_micros
 
 SECOND = 1_000_000
+MINUTE = 60 * SECOND
+LONGEST_PAUSE = 16 * 1440
+"""Minutes; hours hold on a day of each week."""
 
 
 class Sample(NamedTuple):
-    """`ingested_at` and `lineage` are what the table says of the sample."""
+    """`begins`: of an interval. `lineage`: what the table says of the sample."""
 
     at: int
     verdict: bool | None
     value: float | None
-    ingested_at: Any = None
+    step: int = 0
+    begins: int | None = None
     lineage: tuple[Any, ...] = (None,) * 5
 
 
@@ -32,21 +39,35 @@ class Change(NamedTuple):
     previous_state: str
     changed_at: int
     since: int
+    known_at: int
     severity: str
     value: float | None
     summary: str
     alert_id: str
+    is_past: bool
+    reason: str | None
     cause: Sample | None
 
 
-def changes(alert: Alert, entity: str, samples: Sequence[Sample], until: int) -> list[Change]:
-    """Return the changes of an entity with samples in order of time, all before `until`."""
-    watched = _Watched(alert, entity, samples[0])
-    for sample in samples:
-        watched.wait(sample.at)
-        watched.hear(sample)
-    watched.wait(until)
-    return watched.rows
+def changes(
+    alert: Alert, entity: str, samples: Sequence[Sample], walls: Sequence[int], presence: Sequence[tuple[int, bool]] = ()
+) -> list[Change]:
+    """Return the changes of an entity. `samples`: in order of step and time. `walls`: the clock of each step. `presence`: the steps at whose
+    beginning it is to send, or not any more."""
+    rows, watched = list[Change](), _Watched(alert, entity, walls)
+    heard = [(step, 1, [*of_step]) for step, of_step in groupby(samples, lambda sample: sample.step)]
+    for step, _, event in sorted([*heard, *((step, 0, is_member) for step, is_member in presence)], key=lambda event: event[:2]):
+        watched.wait(step)
+        if isinstance(event, list):
+            watched.hear(step, event)
+        elif event:
+            watched.join(step)
+        else:
+            watched.leave(step)
+            rows += watched.rows
+            watched = _Watched(alert, entity, walls)
+    watched.wait(len(walls))
+    return [*rows, *watched.rows]
 
 
 class _Shown(float):
@@ -62,34 +83,97 @@ class _Nothing:
 
 
 class _Watched:
-    def __init__(self, alert: Alert, entity: str, first: Sample) -> None:
-        self.alert, self.entity = alert, entity
+    """`known`: up to which instant it is known what was; `now`: the newest sample and the clock of its step; `stirred`: its own time when it
+    last sent something; None before there is any."""
+
+    def __init__(self, alert: Alert, entity: str, walls: Sequence[int]) -> None:
+        self.alert, self.entity, self.walls = alert, entity, walls
         self.rows: list[Change] = []
-        self.state, self.since, self.heard = "normal", first.at, first.at
+        self.state, self.since = "normal", 0
+        self.step = 0
+        self.known: int | None = None
+        self.now: tuple[int, int] | None = None
+        self.stirred = 0
         self.value: float | None = None
         self.left_normal: int | None = None
         self.fired: int | None = None
         self.level = self.true_in_a_row = 0
-        self.is_silent = self.is_flapping = False
+        self.silent_since: int | None = None
+        self.is_flapping = self.is_past = False
         self.verdict: bool | None = None
         self.flips = [False] * (alert.flapping.of if alert.flapping else 0)
 
-    def wait(self, until: int) -> None:
-        """A sample at the last instant of the patience is in time; any other clock rings at its instant."""
-        while clocks := sorted(self._clocks()):
-            at, is_silence, state = clocks[0]
-            if at > until or (is_silence and at == until):
-                return
-            if is_silence:
-                state, self.is_silent = self._after_silence(), True
-            if not is_silence or state != self.state:
-                self._become(state, at, self.heard if is_silence else self.since)
+    def join(self, step: int) -> None:
+        if self.now is None:
+            self.now, self.stirred, self.step, self.since = (self.walls[step], self.walls[step]), self.walls[step], step, self.walls[step]
 
-    def hear(self, sample: Sample) -> None:
-        alert, at = self.alert, sample.at
-        verdict = sample.verdict if alert.hours is None or _is_within(alert.hours, at) else None
+    def leave(self, step: int) -> None:
+        self.step = step
+        if self.state != "normal" or self.is_flapping:
+            at = max(self.since, *([] if self.known is None else [self.known]))
+            self._end(at, "retired")
+
+    def wait(self, step: int) -> None:
+        """Let clocks ring in steps before this one."""
+        while self.now is not None and (clocks := self._clocks()):
+            seen, came = self.now
+            rings_at = min(at + is_silence for at, is_silence, _ in clocks) - seen + came  # at its last instant a sample is in time
+            ringing = max(bisect_left(self.walls, rings_at), self.step)
+            if ringing >= step:
+                return
+            self.step = ringing
+            self._ring(seen + self.walls[ringing] - came)
+
+    def hear(self, step: int, samples: Sequence[Sample]) -> None:
+        self.step = step
+        known = self.known
+        older = [] if known is None else [sample for sample in samples if sample.at <= known]
+        for sample in samples[len(older) :]:
+            self._pass(sample.at)
+            self._take(sample)
+            self.known = self.stirred = sample.at
+            self.now = sample.at, self.walls[step]
+        if older:
+            assert self.now is not None
+            self.stirred = max(self.stirred, self.now[0] + self.walls[step] - self.now[1])
+            apart = _Watched(self.alert, self.entity, self.walls)
+            apart.is_past, apart.step = True, step
+            for sample in older:
+                apart._pass(sample.at)
+                apart._take(sample)
+            if apart.state != "normal" or apart.is_flapping:
+                apart._end(older[-1].at)
+            self.rows += apart.rows
+
+    def _end(self, at: int, reason: str | None = None) -> None:
+        previous, self.is_flapping = "flapping" if self.is_flapping else self.state, False
+        self._write("normal", previous, at, at, self.value, None, reason)
+
+    def _pass(self, at: int) -> None:
+        """Let clocks ring up to a sample; silence is no matter of event time."""
+        while due := [clock for clock in self._clocks() if not clock[1] and clock[0] <= at]:
+            self._become_by_clock(*min(due))
+
+    def _ring(self, time: int) -> None:
+        """Let clocks ring up to the entity's own time; of two at one instant that of the state comes before silence."""
+        while due := [clock for clock in self._clocks() if clock[0] + clock[1] <= time]:
+            self._become_by_clock(*min(due))
+
+    def _become_by_clock(self, at: int, is_silence: bool, state: str) -> None:
+        since = self.since
+        if is_silence:
+            state, since = self._after_silence(), self.stirred if self.silent_since is None else self.since
+            self.silent_since = at
+            self.known = None if self.known is None else max(self.known, at)
+        else:
+            self.known = at if self.known is None else max(self.known, at)
+        if not is_silence or state != self.state:
+            self._become(state, at, since)
+
+    def _take(self, sample: Sample) -> None:
+        alert, at, verdict = self.alert, sample.at, self._counted(sample)
         is_calm = self._count_flips(verdict, sample)
-        if self.is_silent:
+        if self.silent_since is not None:
             verdict = self._break_silence(verdict, sample)
         if verdict and self.state == "pending":
             self.true_in_a_row += 1
@@ -108,22 +192,35 @@ class _Watched:
             self._write(self.state, "flapping", at, self.since, sample.value, sample)
             if self.state == "normal":
                 self.left_normal = None
-        self.heard = at
 
-    def _clocks(self) -> Iterator[tuple[int, bool, str]]:
+    def _counted(self, sample: Sample) -> bool | None:
+        """The verdict, null outside of the hours: of an interval all of it must be within."""
+        hours = self.alert.hours
+        if hours is None:
+            return sample.verdict
+        begins = sample.at - self.alert.signal.every_seconds * SECOND if sample.begins is None else sample.begins
+        last = max(sample.at - 1, begins)
+        return sample.verdict if all(_is_within(hours, minute) for minute in range(begins // MINUTE, last // MINUTE + 1)) else None
+
+    def _clocks(self) -> list[tuple[int, bool, str]]:
+        return [*self._each_clock()]
+
+    def _each_clock(self) -> Iterator[tuple[int, bool, str]]:
         """When, whether it is one of silence, and the next state, which silence finds out by itself."""
-        alert, silence = self.alert, self.alert.no_data
+        alert, silence = self.alert, None if self.is_past else self.alert.no_data
         if self.state == "pending" and alert.for_seconds:
-            yield self.since + alert.for_seconds * SECOND, False, "firing"
+            if (end := _first_end(alert.hours, self.since, alert.for_seconds)) is not None:
+                yield end, False, "firing"
         if self.state == "recovering":
             yield self.since + alert.keep_firing_seconds * SECOND, False, "normal"
         if self.state == "firing" and self.level < len(alert.escalate):
             assert self.fired is not None
             yield self.fired + alert.escalate[self.level].after_seconds * SECOND, False, "firing"
-        if silence and not self.is_silent and (silence.then != "fire" or self.state != "firing"):
-            yield self.heard + silence.after_seconds * SECOND, True, ""
-        if silence and self.is_silent and silence.then == "resolve" and self.state == "no data":
-            yield self.heard + silence.after_checks * silence.after_seconds * SECOND, True, ""
+        if silence and self.silent_since is None and (silence.then != "fire" or self.state != "firing"):
+            if (end := _first_end(alert.hours, self.stirred, silence.after_seconds)) is not None:
+                yield end, True, ""
+        if silence and self.silent_since is not None and silence.then == "resolve" and self.state == "no data":
+            yield self.silent_since + (silence.after_checks - 1) * silence.after_seconds * SECOND, True, ""
 
     def _after_silence(self) -> str:
         silence = self.alert.no_data
@@ -132,11 +229,11 @@ class _Watched:
             return "firing"
         if self.state == "recovering" or (silence.then == "keep" and self.state != "normal"):
             return self.state
-        is_over = silence.then == "resolve" and (self.is_silent or silence.after_checks == 1)
+        is_over = silence.then == "resolve" and (self.silent_since is not None or silence.after_checks == 1)
         return "normal" if is_over else "no data"
 
     def _break_silence(self, verdict: bool | None, sample: Sample) -> bool | None:
-        self.is_silent = False
+        self.silent_since = None
         if self.state == "no data" and self.fired is None:
             self._become("normal", sample.at, sample.at, sample)
         elif self.state == "no data" and verdict is not False:
@@ -169,20 +266,39 @@ class _Watched:
             self.fired, self.level = None, 0
             self.left_normal = self.left_normal if self.is_flapping else None
 
-    def _write(self, state: str, previous: str, at: int, since: int, value: float | None, cause: Sample | None) -> None:  # noqa: PLR0917
+    def _write(  # noqa: PLR0917
+        self, state: str, previous: str, at: int, since: int, value: float | None, cause: Sample | None, reason: str | None = None
+    ) -> None:
         if self.is_flapping:
             return
         severity = self.alert.escalate[self.level - 1].severity if self.level else self.alert.severity
         shown = {"alert": self.alert.name, "entity": self.entity, "state": state, "severity": severity}
         summary = self.alert.summary.format(**shown, value=_Nothing() if value is None else _Shown(value))
         alert_id = hashlib.sha256(f"{self.alert.name}/{self.left_normal}/{self.entity}".encode()).hexdigest()[:32]
-        self.rows.append(Change(state, previous, at, since, severity, value, summary, alert_id, cause))
+        told = severity, value, summary, alert_id, self.is_past, reason, cause
+        self.rows.append(Change(state, previous, at, since, self.walls[self.step], *told))
 
 
-def _is_within(hours: Hours, at: int) -> bool:
-    """Say whether an instant is within the hours. For hours that pass midnight, the part after it belongs to the day before."""
-    local = from_micros(at).astimezone(ZoneInfo(hours.zone))
-    minute, goes_on = local.hour * 60 + local.minute, hours.end <= hours.begin
-    is_of_yesterday = goes_on and minute < hours.end
-    is_in = is_of_yesterday or (minute >= hours.begin and (goes_on or minute < hours.end))
+def _first_end(hours: Hours | None, since: int, seconds: int) -> int | None:
+    """Return the end of the first such duration since an instant that is all within the hours, minute by minute; None for none."""
+    if hours is None:
+        return since + seconds * SECOND
+    begin: int | None = None
+    for minute in range(since // MINUTE, since // MINUTE + seconds // 60 + LONGEST_PAUSE):
+        if not _is_within(hours, minute):
+            begin = None
+            continue
+        begin = max(since, minute * MINUTE) if begin is None else begin
+        if (minute + 1) * MINUTE - begin >= seconds * SECOND:
+            return begin + seconds * SECOND
+    return None
+
+
+@lru_cache(500_000)
+def _is_within(hours: Hours, minute: int) -> bool:
+    """Say whether a minute is within the hours. For hours that pass midnight, the part after it belongs to the day before."""
+    local = from_micros(minute * MINUTE).astimezone(ZoneInfo(hours.zone))
+    of_day, goes_on = local.hour * 60 + local.minute, hours.end <= hours.begin
+    is_of_yesterday = goes_on and of_day < hours.end
+    is_in = is_of_yesterday or (of_day >= hours.begin and (goes_on or of_day < hours.end))
     return is_in and (local.weekday() - is_of_yesterday) % 7 in hours.days
