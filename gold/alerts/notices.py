@@ -55,6 +55,7 @@ class Change:
     value: float | None
     summary: str
     alert_id: str
+    is_past: bool | None = None
 
     @property
     def change_id(self) -> str:
@@ -112,11 +113,16 @@ def notices(
 ) -> tuple[list[Notice], dict[str, Standing]]:
     """Decide what to send by a channel, and return the new states. `changes`: in order of time, each once; there may be none, since time
     alone brings repeats and ends silences."""
-    changes, after = list(changes), {key: replace(standing, recent=[*standing.recent]) for key, standing in standings.items()}
-    newest = {_key(change): change for change in (*(standing.change for standing in after.values()), *changes)}
+    changes = list(changes)
+    present = [change for change in changes if not change.is_past]
+    after = {key: replace(standing, recent=[*standing.recent]) for key, standing in standings.items()}
+    newest = {_key(change): change for change in (*(standing.change for standing in after.values()), *present)}
     active = [change for change in newest.values() if change.state in {FIRING, RECOVERING}]
     choosing = _Choosing(channel, policies, around, active)
     for change in changes:
+        if change.is_past:
+            choosing.take_past(change)
+    for change in present:
         standing = after.setdefault(_key(change), Standing(change))
         standing.change, standing.reason = change, None
         choosing.take(change, standing)
@@ -153,6 +159,11 @@ class _Choosing:
             else:
                 self._tell(change, change.change_id, standing)
 
+    def take_past(self, change: Change) -> None:
+        """A change of an episode that was over before it was known; it is part of a digest."""
+        if self._is_ours(change) and change.state in OPEN and change.change_id not in self._around.sent_before:
+            self._old[change.change_id] = change
+
     def look_again(self, standing: Standing) -> None:
         """At what still fires and was not told, and at what is to be told again."""
         change, instant = standing.change, self._around.at
@@ -186,11 +197,13 @@ class _Choosing:
             yield _digest(old)
 
     def _is_news(self, change: Change, standing: Standing) -> bool:
-        channels = self._policy(change).channels
         if change.state == NORMAL:
             return standing.told is not None
-        is_ours = channels is None or self._channel in channels
-        return is_ours and change.state in OPEN and standing.told != (change.state, change.severity)
+        return self._is_ours(change) and change.state in OPEN and standing.told != (change.state, change.severity)
+
+    def _is_ours(self, change: Change) -> bool:
+        channels = self._policy(change).channels
+        return channels is None or self._channel in channels
 
     def _is_held_back(self, change: Change, told_id: str, standing: Standing) -> bool:
         """Whether there is a reason not to tell it now; one that is new is noted."""

@@ -20,7 +20,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import to_micros
 
 TABLE = "gold.alerts"
-COLUMNS = ("alert", "entity", "state", "severity", "changed_at", "known_at", "value", "summary", "alert_id")
+COLUMNS = ("alert", "entity", "state", "severity", "changed_at", "known_at", "value", "summary", "alert_id", "is_past")
 """Without lineage."""
 READ = (*COLUMNS, "previous_state")
 
@@ -34,7 +34,7 @@ class PinnedAlerts:
     table_id: str
 
     def all(self) -> list[dict[str, Any]]:
-        """READ of all rows, in order of time."""
+        """READ of all rows, in the order in which they were known."""
         return _in_order(ask(f"select {', '.join(READ)} from alerts", {"alerts": open_table(self.location, self.version)}).read_all())
 
     def since(self, version: int) -> list[dict[str, Any]] | None:
@@ -44,18 +44,21 @@ class PinnedAlerts:
             return None
         files = [self.location.local / add["path"] for number in versions for add in added(self.location, number) if add["dataChange"]]
         try:
-            pieces = [pq.read_table(file, columns=list(READ)) for file in files]
+            pieces = [pq.read_table(file) for file in files]
         except FileNotFoundError:  # compacted, and then removed
             return None
         schema = pa.schema([ALERTS.field(name) for name in READ])
-        return _in_order(pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in pieces)]))
+        return _in_order(pa.concat_tables([schema.empty_table(), *(_cast(piece, schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
-        """Return the last change of each entity under each alert, with `begun_at`: when it left normal. Reads what is new since a call."""
+        """Return the last change of each entity under each alert, with `begun_at`: when it left normal; past episodes are none. Reads what is
+        new since a call."""
         before = _NEWEST.get(self.location)
         rows = self.since(before.version) if before and before.table_id == self.table_id and before.version <= self.version else None
         newest = {} if before is None or rows is None else {**before.rows}
         for row in self._last_rows() if rows is None else rows:
+            if row["is_past"]:
+                continue
             key = row["alert"], row["entity"]
             is_same = key in newest and newest[key]["alert_id"] == row["alert_id"]
             newest[key] = {"begun_at": newest[key]["begun_at"] if is_same else row["changed_at"], **row}
@@ -64,7 +67,7 @@ class PinnedAlerts:
 
     def _last_rows(self) -> list[dict[str, Any]]:
         query = f"""select {", ".join(READ)}, begun_at from (select *, min(changed_at) over (partition by alert_id) as begun_at,
-            max(changed_at) over (partition by alert, entity) as newest_at from alerts) where changed_at = newest_at"""
+            max(known_at) over (partition by alert, entity) as newest_at from alerts where is_past is not true) where known_at = newest_at"""
         return _in_order(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
 
     def history(self, since: datetime, most: int) -> list[dict[str, Any]]:
@@ -115,9 +118,16 @@ def firing(lake: Location, declared: Collection[str], now: datetime) -> list[dic
 
 
 def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    """Sort by time; changes of an entity at one instant follow each other from state to state, however files were put together."""
-    key = itemgetter("changed_at", "alert", "entity")
+    """Sort by when it was known, then by time; changes of an entity at one instant follow each other from state to state, however files were
+    put together."""
+    key = itemgetter("known_at", "changed_at", "alert", "entity")
     return [row for _, at_once in groupby(sorted(python_rows(rows), key=key), key) for row in _chained([*at_once])]
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Files of earlier versions lack columns."""
+    columns = [rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type) for field in schema]
+    return pa.table(columns, schema.names).cast(schema)
 
 
 def _chained(left: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,31 +1,25 @@
-"""An alert judged over the history of a lake, to see what it would have done: one slice, without Spark, nothing is written."""
+"""An alert judged over the history of a lake, to see what it would have done: without Spark, nothing is written."""
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gold.alerts.signals import OF_BATCHES, ROWS, samples
 from gold.alerts.spec import Alert
-from gold.alerts.states import FIRING, judge
-from gold.flows.slices import THE_BEGINNING
+from gold.alerts.states import FIRING
+from gold.schema import ALERTS, SAMPLES
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.duckdb_engine import create_views
-from orchestration.storage.snapshot import Snapshot
+from orchestration.jobs.gold.exact_alerts import ANY_TIME, ExactAlert
+from orchestration.storage.positions import FlowPosition
 from orchestration.storage.snapshots import find_snapshot
-from orchestration.storage.views import views
-from orchestration.utc import EPOCH, to_iso
+from orchestration.utc import EPOCH, from_micros, to_iso, to_micros
 
 COLUMNS = ("changed_at", "entity", "state", "previous_state", "severity", "value", "since", "summary")
-BATCHES = OF_BATCHES.format(events="bronze.events", since=THE_BEGINNING)
-OF_ACCOUNT = f"(select * from ops.ledger join {BATCHES} using (bronze_batch) where events > 0)"
-CONFIG: dict[str, str | bool | int | float | list[str]] = dict.fromkeys(
-    ("autoinstall_known_extensions", "autoload_known_extensions"), False
-)
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Trial:
-    """`samples` and `changes` as gold.schema declares them, in order of time; the history ends at `until`."""
+    """`samples` and `changes` as gold.schema declares them, as they were known; the newest sample is of `until`."""
 
     alert: Alert
     samples: pa.Table
@@ -49,14 +43,14 @@ class Trial:
     @property
     def firing(self) -> list[Span]:
         """In order of their end."""
-        started, spans = dict[str, datetime](), list[Span]()
-        for change in self.changes.select(["entity", "state", "changed_at"]).to_pylist():
-            entity, at = change["entity"], change["changed_at"]
+        started, spans = dict[tuple[str, bool], datetime](), list[Span]()
+        for change in self.changes.select(["entity", "state", "changed_at", "is_past"]).to_pylist():
+            key, at = (change["entity"], change["is_past"]), change["changed_at"]
             if change["state"] == FIRING:
-                started.setdefault(entity, at)
-            elif entity in started:
-                spans.append(Span(entity, started.pop(entity), at))
-        return [*spans, *(Span(entity, at, self.until) for entity, at in started.items())]
+                started.setdefault(key, at)
+            elif key in started:
+                spans.append(Span(key[0], started.pop(key), at))
+        return [*spans, *(Span(entity, at, max(at, self.until)) for (entity, _), at in started.items())]
 
     def summary(self) -> str:
         """How often and how long it fired, and for which entity most."""
@@ -74,23 +68,20 @@ class Trial:
 
 
 def tried(conf: Conf, alert: Alert, since: datetime = EPOCH) -> Trial:
-    """The alert from `since` to where the newest snapshot is final. TidemarkError where there is nothing to judge."""
-    snapshot, rows = find_snapshot(conf.lake), ROWS.get(alert.signal.kind, OF_ACCOUNT)
+    """Judge the alert over all batches of the newest snapshot; of the time from `since` on. TidemarkError where there is nothing to judge."""
+    snapshot = find_snapshot(conf.lake)
     if snapshot is None:
         raise TidemarkError(f"{conf.lake} has no snapshot yet: make one with `{conf.command} run --once`.")
-    with duckdb.connect(config=CONFIG) as store:
-        create_views(store, [*views(conf, snapshot, rows).values()])
-        until = _final(store, conf, alert, snapshot)
-        values, _ = samples(store, alert, rows, since=since, until=until)
-    return Trial(alert, values, judge(alert, {}, values, until).changes, until)
+    closed = snapshot.closed_until.get(conf.stream_of.get(alert.signal.group or "", ""), EPOCH)
+    end = FlowPosition(snapshot.bronze_batch, ANY_TIME, 0, to_micros(closed) // 1000)
+    samples, changes = [SAMPLES.empty_table()], [ALERTS.empty_table()]
+    for judged in ExactAlert(alert).from_the_first(Lake(conf, None), end):
+        samples.append(judged.samples)
+        changes.append(judged.rows)
+    seen, rows = (_since(pa.concat_tables(tables), since, name) for tables, name in ((samples, "at"), (changes, "changed_at")))
+    newest = pc.max(seen["at"].cast(pa.int64())).as_py()
+    return Trial(alert, seen, rows, snapshot.at if newest is None else from_micros(newest))
 
 
-def _final(store: duckdb.DuckDBPyConnection, conf: Conf, alert: Alert, snapshot: Snapshot) -> datetime:
-    """All events before this instant are in the snapshot, but for late ones: event time, and of an account the time of ingestion."""
-    if alert.signal.kind == "account":
-        (until,) = store.sql(f"select max(ingested_at) + interval 1 microsecond from {BATCHES}").fetchall()[0]
-        return snapshot.at if until is None else until.astimezone(UTC)
-    if not snapshot.closed_until:
-        return snapshot.at
-    stream = conf.stream_of.get(alert.signal.group or "", "")
-    return snapshot.closed_until.get(stream, max(snapshot.closed_until.values()))
+def _since(rows: pa.Table, since: datetime, time: str) -> pa.Table:
+    return rows.filter(pc.greater_equal(rows[time].cast(pa.int64()), to_micros(since)))

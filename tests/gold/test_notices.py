@@ -43,6 +43,14 @@ class Teller:
         return [f"{of.message.entities[0]}: {of.reason}" for of in self.found if of.reason]
 
 
+def test_an_episode_that_was_over_before_it_was_known_is_part_of_a_digest_and_no_alarm() -> None:
+    teller, past = Teller(), [replace(change(clock, state), is_past=True) for clock, state in (("11:50", "firing"), ("11:51", "normal"))]
+    assert teller.look("12:00", change("11:59", "firing")) == ["firing oven-1"]
+    assert teller.look("12:01", *past) == ["digest oven-1"]
+    assert teller.look("12:02", *past, sent_before={past[0].change_id: False}) == []
+    assert teller.look("12:03", change("12:03", "normal")) == ["normal oven-1"]
+
+
 def test_firing_and_its_end_are_told_and_what_leads_there_is_not() -> None:
     teller = Teller()
     assert teller.look("12:00", change("12:00", "pending")) == []

@@ -209,16 +209,14 @@ class _Watched:
         """When, whether it is one of silence, and the next state, which silence finds out by itself."""
         alert, silence = self.alert, None if self.is_past else self.alert.no_data
         if self.state == "pending" and alert.for_seconds:
-            if (end := _first_end(alert.hours, self.since, alert.for_seconds)) is not None:
-                yield end, False, "firing"
+            yield from ((end, False, "firing") for end in _first_end(alert.hours, self.since, alert.for_seconds))
         if self.state == "recovering":
             yield self.since + alert.keep_firing_seconds * SECOND, False, "normal"
         if self.state == "firing" and self.level < len(alert.escalate):
             assert self.fired is not None
             yield self.fired + alert.escalate[self.level].after_seconds * SECOND, False, "firing"
         if silence and self.silent_since is None and (silence.then != "fire" or self.state != "firing"):
-            if (end := _first_end(alert.hours, self.stirred, silence.after_seconds)) is not None:
-                yield end, True, ""
+            yield from ((end, True, "") for end in _first_end(alert.hours, self.stirred, silence.after_seconds))
         if silence and self.silent_since is not None and silence.then == "resolve" and self.state == "no data":
             yield self.silent_since + (silence.after_checks - 1) * silence.after_seconds * SECOND, True, ""
 
@@ -279,10 +277,10 @@ class _Watched:
         self.rows.append(Change(state, previous, at, since, self.walls[self.step], *told))
 
 
-def _first_end(hours: Hours | None, since: int, seconds: int) -> int | None:
-    """Return the end of the first such duration since an instant that is all within the hours, minute by minute; None for none."""
+def _first_end(hours: Hours | None, since: int, seconds: int) -> list[int]:
+    """Return the end of the first such duration since an instant that is all within the hours, minute by minute; nothing for none."""
     if hours is None:
-        return since + seconds * SECOND
+        return [since + seconds * SECOND]
     begin: int | None = None
     for minute in range(since // MINUTE, since // MINUTE + seconds // 60 + LONGEST_PAUSE):
         if not _is_within(hours, minute):
@@ -290,8 +288,8 @@ def _first_end(hours: Hours | None, since: int, seconds: int) -> int | None:
             continue
         begin = max(since, minute * MINUTE) if begin is None else begin
         if (minute + 1) * MINUTE - begin >= seconds * SECOND:
-            return begin + seconds * SECOND
-    return None
+            return [begin + seconds * SECOND]
+    return []
 
 
 @lru_cache(500_000)

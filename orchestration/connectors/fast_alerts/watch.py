@@ -105,7 +105,7 @@ class Watch:
             now = time.monotonic()
             if now > looked + WAIT_SECONDS and (not self._behind or now > start + CATCH_UP_SECONDS):
                 looked = now
-                self._tell(self._fast.silences(datetime.now(UTC)), is_silence=True)
+                self._tell(self._fast.silences(datetime.now(UTC)))
             if now > registry_at + REGISTRY_SECONDS:
                 registry_at = now
                 self._look_again()
@@ -141,7 +141,7 @@ class Watch:
             if one.events is None:
                 self._behind.discard(one.source)
 
-    def _tell(self, changes: Iterable[pa.Table], *, is_silence: bool = False) -> None:
+    def _tell(self, changes: Iterable[pa.Table]) -> None:
         """Who was told that an alert fires is told of its end, also in a silence."""
         now = datetime.now(UTC)
         for row in (row for table in changes for row in python_rows(table)):
@@ -149,7 +149,7 @@ class Watch:
             is_silenced = any(covers(noted, row["alert"], row["entity"], now) for noted in self._silences)
             if is_end or (row["state"] == FIRING and not is_silenced):
                 (self._told.discard if is_end else self._told.add)(row["alert_id"])
-                message, chosen = _message(row, now if is_silence else row["known_at"]), self._conf.notice_policies[row["alert"]].channels
+                message, chosen = _message(row), self._conf.notice_policies[row["alert"]].channels
                 for name in self._outboxes if chosen is None else chosen:
                     self._outboxes[name].add([message])
 
@@ -189,7 +189,7 @@ class Watch:
         return pa.Table.from_pylist([*registered, *(row | {"registered_at": ALWAYS} for row in declared)], DEVICES)
 
 
-def _message(row: Mapping[str, Any], known_at: datetime) -> Message:
-    same = {name: row[name] for name in ("alert", "state", "severity", "changed_at", "summary", "value")}
+def _message(row: Mapping[str, Any]) -> Message:
+    same = {name: row[name] for name in ("alert", "state", "severity", "changed_at", "known_at", "summary", "value")}
     named = message_id(row["alert_id"], row["state"], row["changed_at"])
-    return Message(message_id=named, entities=(row["entity"],), known_at=known_at, alert_ids=(row["alert_id"],), **same)
+    return Message(message_id=named, entities=(row["entity"],), alert_ids=(row["alert_id"],), **same)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 import duckdb
 import msgspec
@@ -52,6 +53,15 @@ class Carry:
     signal: Carried = field(default_factory=Carried)
 
 
+class JudgedSlice(NamedTuple):
+    """Samples and rows of a slice, what it leaves, and the wall clock at which time alone may have the next rows."""
+
+    samples: pa.Table
+    rows: pa.Table
+    carry: Carry
+    rings_at: int | None
+
+
 @dataclass(frozen=True)
 class ExactAlert:
     """An alert of alerts.yml as slices.Incremental."""
@@ -87,20 +97,22 @@ class ExactAlert:
         """See slices.Incremental. `ticks`: wall clocks at which to judge beside those that are recorded."""
         before, rows = _unpacked(carried), list[pa.Table]()
         if before.plan not in {None, self.plan}:
-            anew = self.judged_up_to(lake, start)
+            anew = Carry()
+            for judged in self.from_the_first(lake, start):
+                anew = judged.carry
             rows.append(differences(self.alert, before.states, anew.states, start.until))
             before = anew
-        judged, after, rings_at = self._judge(lake, before, start, end, ticks)
-        return Stepped(pa.concat_tables([*rows, judged]), _packed(after), rings_at)
+        judged = self._judge(lake, before, start, end, ticks)
+        return Stepped(pa.concat_tables([*rows, judged.rows]), _packed(judged.carry), judged.rings_at)
 
-    def judged_up_to(self, lake: Lake, end: FlowPosition) -> Carry:
+    def from_the_first(self, lake: Lake, end: FlowPosition) -> Iterator[JudgedSlice]:
         """Judge from the first bronze batch on; nothing is written."""
         carry, at = Carry(), FlowPosition()
-        while at != end:
+        while at.bronze_batch < end.bronze_batch:
             following = self._within(lake, at, end)
-            _, carry, _ = self._judge(lake, carry, at, following)
-            at = following
-        return carry
+            judged = self._judge(lake, carry, at, following)
+            yield judged
+            carry, at = judged.carry, following
 
     def _end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> FlowPosition:
         closed = start.closed_until_ms
@@ -121,15 +133,12 @@ class ExactAlert:
         signal = self.alert.signal
         return lake.conf.groups[str(signal.group)].stream if signal.kind in OF_WINDOWS else None
 
-    def _judge(
-        self, lake: Lake, before: Carry, start: FlowPosition, end: FlowPosition, ticks: Sequence[int] = ()
-    ) -> tuple[pa.Table, Carry, int | None]:
-        """Return rows, what is carried on, and when time alone may change something."""
+    def _judge(self, lake: Lake, before: Carry, start: FlowPosition, end: FlowPosition, ticks: Sequence[int] = ()) -> JudgedSlice:
         steps = steps_between(lake, start, end, self._stream(lake), ticks)
         if not steps and end.closed_until_ms > start.closed_until_ms:  # the gate kept windows that a tick had closed
             steps = [Step(end.bronze_batch, True, end.until)]
         came = arrived(lake, self.alert, start, end, steps)
-        states, signal, rows = before.states, before.signal, [ALERTS.empty_table()]
+        states, signal, rows, taken = before.states, before.signal, [ALERTS.empty_table()], [SAMPLES.empty_table()]
         rings_at = judge(self.alert, states, SAMPLES.empty_table(), []).rings_at
         with duckdb.connect(config=CONFIG) as store:
             for begin, until, joined, left in self._parts(lake, start, steps):
@@ -145,11 +154,12 @@ class ExactAlert:
                 number = of_part.schema.get_field_index("step")
                 store.register("came", of_part.set_column(number, "step", pc.subtract(of_part["step"], begin)))
                 values, signal = samples(store, self.alert, "came", walls, signal)
-                changes, states, rings_at = judge(self.alert, states, values.cast(SAMPLES), walls)
+                taken.append(values.cast(SAMPLES))
+                changes, states, rings_at = judge(self.alert, states, taken[-1], walls)
                 rows.append(changes)
-        after = Carry(self.plan, states, signal)
         rings = [at for at in (rings_at, signal.rings_at) if at is not None]
-        return pa.concat_tables(rows), after, min(rings, default=None)
+        carry = Carry(self.plan, states, signal)
+        return JudgedSlice(pa.concat_tables(taken), pa.concat_tables(rows), carry, min(rings, default=None))
 
     def _parts(self, lake: Lake, start: FlowPosition, steps: Sequence[Step]) -> Iterator[tuple[int, int, list[str], list[str]]]:
         """Yield ranges of steps, at the beginning of which devices join and leave: those are their last two."""
