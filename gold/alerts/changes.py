@@ -1,4 +1,4 @@
-"""Changes of state as rows of ALERTS: what each is called, and how it is told in words."""
+"""What samples say to the states of alerts, and changes of state as rows of ALERTS."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from gold.alerts.hours import holds
 from gold.alerts.spec import Alert
+from gold.instants import SECOND
 from gold.schema import ALERTS, SAMPLES
 
 LINEAGE = SAMPLES.names[3:8]
@@ -28,6 +30,29 @@ class Change(NamedTuple):
     row: int | None = None
     is_past: bool = False
     reason: str | None = None
+
+
+class Cause(NamedTuple):
+    """A sample, or time alone, for which `row` is None."""
+
+    at: int
+    value: float | None = None
+    row: int | None = None
+    verdict: bool | None = None
+
+
+def causes_of(alert: Alert, samples: pa.Table) -> list[tuple[str, Cause]]:
+    """By entity; a verdict that does not count is null. Of an interval all must lie within the hours, of a reading its instant."""
+    columns = (samples["entity"], samples["at"].cast(pa.int64()), samples["verdict"], samples["value"])
+    rows = [*zip(*(column.to_pylist() for column in columns), strict=True)]
+    if alert.hours is None:
+        return [(entity, Cause(at, value, row, verdict)) for row, (entity, at, verdict, value) in enumerate(rows)]
+    begins = samples["window_start"].cast(pa.int64()).to_pylist()
+    length = alert.signal.every_seconds * SECOND
+    return [
+        (entity, Cause(at, value, row, verdict if holds(alert.hours, at - length if begin is None else begin, at) else None))
+        for row, ((entity, at, verdict, value), begin) in enumerate(zip(rows, begins, strict=True))
+    ]
 
 
 def table_of(alert: Alert, changes: Iterable[Change], samples: pa.Table) -> pa.Table:

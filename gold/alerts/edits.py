@@ -1,4 +1,4 @@
-"""States that neither a sample nor a clock changes: entities that are to send, or not any more, and alerts whose condition is another one."""
+"""States that neither a sample nor a clock changes: of entities that are to send or not any more, and where a condition is another one."""
 
 from collections.abc import Iterable, Mapping
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gold.alerts.signals import (
     FATES,
+    NOTHING_CARRIED,
     OF_ACCOUNT,
     Carried,
     judged,
@@ -47,7 +48,7 @@ select entity, ends, {sums} from (
 
 
 def interval_samples(
-    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried = Carried()
+    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried = NOTHING_CARRIED
 ) -> tuple[pa.Table, Carried]:
     """See samples.samples."""
     store.execute("set TimeZone = 'UTC'")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gold.alerts.intervals import interval_samples
-from gold.alerts.signals import Carried, row_samples
+from gold.alerts.signals import NOTHING_CARRIED, Carried, row_samples
 from gold.alerts.spec import Alert
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def samples(
-    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried = Carried()
+    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried = NOTHING_CARRIED
 ) -> tuple[pa.Table, Carried]:
     """Samples in order of step, entity and time, as SAMPLES has them; and what the next slice carries.
 

@@ -75,6 +75,9 @@ class Carried:
     rows: "pa.Table | None" = None
 
 
+NOTHING_CARRIED = Carried()
+
+
 class Closing(NamedTuple):
     """A step, and up to where the clock of the signal is past `wait_seconds` before it and with it."""
 
@@ -89,7 +92,7 @@ def fields(signal: Signal) -> dict[str, Kind]:
 
 
 def row_samples(
-    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried = Carried()
+    store: "duckdb.DuckDBPyConnection", alert: Alert, rows: str, walls: Sequence[int], carried: Carried
 ) -> "tuple[pa.Table, Carried]":
     """See samples.samples."""
     store.execute("set TimeZone = 'UTC'")

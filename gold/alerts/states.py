@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from gold.alerts.changes import Change, severity_of, table_of
-from gold.alerts.hours import NEVER, first_end, holds
+from gold.alerts.changes import Cause, Change, causes_of, severity_of, table_of
+from gold.alerts.hours import NEVER, first_end
 from gold.alerts.spec import Alert
 from gold.instants import SECOND
 
@@ -61,20 +61,11 @@ class Judged(NamedTuple):
     rings_at: int | None
 
 
-class _Cause(NamedTuple):
-    """A sample, or time alone, for which `row` is None."""
-
-    at: int
-    value: float | None = None
-    row: int | None = None
-    verdict: bool | None = None
-
-
 def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, walls: Sequence[int]) -> Judged:
     """Changes of state in the steps of a slice. `samples`: SAMPLES in order of step, entity and time. `walls`: the wall clock of each step,
     in microseconds since 1970, never before the one before."""
     judging = _Judging(alert, {entity: replace(state) for entity, state in states.items()})
-    rows = _causes(alert, samples)
+    rows = causes_of(alert, samples)
     steps = samples["step"].to_pylist()
     begin = 0
     for step, wall in enumerate(walls):
@@ -84,20 +75,6 @@ def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, walls: S
         judging.take_step(rows[begin:end], wall)
         begin = end
     return Judged(table_of(alert, judging.changes, samples), judging.states, judging.rings_at)
-
-
-def _causes(alert: Alert, samples: pa.Table) -> list[tuple[str, _Cause]]:
-    """By entity; a verdict that does not count is null. Of an interval all must lie within the hours, of a reading its instant."""
-    columns = (samples["entity"], samples["at"].cast(pa.int64()), samples["verdict"], samples["value"])
-    rows = [*zip(*(column.to_pylist() for column in columns), strict=True)]
-    if alert.hours is None:
-        return [(entity, _Cause(at, value, row, verdict)) for row, (entity, at, verdict, value) in enumerate(rows)]
-    begins = samples["window_start"].cast(pa.int64()).to_pylist()
-    length = alert.signal.every_seconds * SECOND
-    return [
-        (entity, _Cause(at, value, row, verdict if holds(alert.hours, at - length if begin is None else begin, at) else None))
-        for row, ((entity, at, verdict, value), begin) in enumerate(zip(rows, begins, strict=True))
-    ]
 
 
 class _Judging:
@@ -122,10 +99,10 @@ class _Judging:
     def rings_at(self) -> int | None:
         return min((at for state in self.states.values() if (at := self._rings_at(state)) < NEVER), default=None)
 
-    def take_step(self, rows: Sequence[tuple[str, _Cause]], wall: int) -> None:
+    def take_step(self, rows: Sequence[tuple[str, Cause]], wall: int) -> None:
         """Samples of a step first, then the clocks of all entities."""
         self._wall = wall
-        past: dict[str, list[_Cause]] = defaultdict(list)
+        past: dict[str, list[Cause]] = defaultdict(list)
         for entity, cause in rows:
             state = self.states.get(entity)
             if state is None:
@@ -144,7 +121,7 @@ class _Judging:
             while self._rings and self._rings[0][0] <= wall:
                 self._ring_by_wall(*heappop(self._rings))
 
-    def _take_newest(self, entity: str, state: State, cause: _Cause) -> None:
+    def _take_newest(self, entity: str, state: State, cause: Cause) -> None:
         is_quiet = cause.verdict in self._may_be_quiet.get(state.name, ()) and cause.at < state.due
         # Most samples change nothing, and this is all that is done for them.
         if not is_quiet or state.silent is not None or self.alert.flapping:
@@ -153,7 +130,7 @@ class _Judging:
         state.last = state.seen = state.quiet = cause.at
         state.came = self._wall
 
-    def _judge_past(self, entity: str, causes: Sequence[_Cause]) -> None:
+    def _judge_past(self, entity: str, causes: Sequence[Cause]) -> None:
         self._is_past, state = True, State(since=causes[0].at)
         for cause in causes:
             self._pass_time(entity, state, cause.at)
@@ -161,7 +138,7 @@ class _Judging:
         if state.is_flapping:
             state.is_flapping, state.name = False, FLAPPING
         if state.name != NORMAL:
-            self._become(entity, state, NORMAL, causes[-1].at, _Cause(causes[-1].at))
+            self._become(entity, state, NORMAL, causes[-1].at, Cause(causes[-1].at))
         self._is_past = False
 
     def _arm(self, entity: str) -> None:
@@ -194,7 +171,7 @@ class _Judging:
         while state.due <= at:
             self._ring(entity, state)
 
-    def _take(self, entity: str, state: State, cause: _Cause) -> None:
+    def _take(self, entity: str, state: State, cause: Cause) -> None:
         """Apply the change that a sample makes."""
         verdict = cause.verdict
         ends_flapping = self.alert.flapping is not None and self._flap(entity, state, cause)
@@ -221,7 +198,7 @@ class _Judging:
     def _ring(self, entity: str, state: State) -> None:
         name = NORMAL if state.name == RECOVERING else FIRING  # of a firing one the severity is another from now on
         state.last = max(state.last, state.due)
-        self._become(entity, state, name, state.since, _Cause(state.due))
+        self._become(entity, state, name, state.since, Cause(state.due))
 
     def _silence(self, state: State) -> int:
         """Return when the entity has sent nothing for so long that something becomes of it."""
@@ -250,9 +227,9 @@ class _Judging:
         if state.last > -NEVER:  # what an entity that never sent anything sends first is its present, however old
             state.last = max(state.last, at)
         if name != state.name:
-            self._become(entity, state, name, since, _Cause(at))
+            self._become(entity, state, name, since, Cause(at))
 
-    def _end_silence(self, entity: str, state: State, cause: _Cause) -> bool | None:
+    def _end_silence(self, entity: str, state: State, cause: Cause) -> bool | None:
         """Return the verdict of the first sample after a silence: what fired by silence alone is over unless the sample is true."""
         state.silent = None
         if state.name == NO_DATA and state.fired is None:
@@ -262,7 +239,7 @@ class _Judging:
         fired_by_silence = state.name == FIRING and self.alert.no_data is not None and self.alert.no_data.then == "fire"
         return bool(cause.verdict) if fired_by_silence else cause.verdict
 
-    def _flap(self, entity: str, state: State, cause: _Cause) -> bool:
+    def _flap(self, entity: str, state: State, cause: Cause) -> bool:
         """Count the changes among the last samples. Whether flapping ends with this one."""
         assert self.alert.flapping is not None
         verdict = cause.verdict
@@ -276,7 +253,7 @@ class _Judging:
             state.is_flapping = True
         return state.is_flapping and share < self.alert.flapping.share / 2
 
-    def _become(self, entity: str, state: State, name: str, since: int, cause: _Cause) -> None:
+    def _become(self, entity: str, state: State, name: str, since: int, cause: Cause) -> None:
         previous, state.name, state.since = state.name, name, since
         state.episode = since if state.episode is None else state.episode
         if cause.row is not None:
@@ -297,7 +274,7 @@ class _Judging:
             return state.fired + alert.escalate[state.escalated].after_seconds * SECOND
         return NEVER
 
-    def _write(self, entity: str, state: State, cause: _Cause, *, name: str, previous: str, since: int) -> None:
+    def _write(self, entity: str, state: State, cause: Cause, *, name: str, previous: str, since: int) -> None:
         """Nothing while it is flapping. Back to normal, an episode is over."""
         if not state.is_flapping:
             assert state.episode is not None

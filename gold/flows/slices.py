@@ -39,8 +39,8 @@ class Slice:
 
 @dataclass(frozen=True)
 class Stepped:
-    """`rows` for the table of the flow, without its name; `carried` for the next slice. `rings_at`: when time alone has the next rows, by the
-    wall clock, in microseconds since 1970."""
+    """`rows` for the table of the flow, without its name; `carried` for the next slice. `rings_at`: the wall clock, in microseconds since
+    1970, at which time alone has the next rows."""
 
     rows: pa.Table
     carried: pa.Table

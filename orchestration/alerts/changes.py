@@ -51,8 +51,10 @@ class PinnedAlerts:
         return _in_order(pa.concat_tables([schema.empty_table(), *(_cast(piece, schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
-        """Return the last change of each entity under each alert, with `begun_at`: when it left normal; past episodes are none. Reads what is
-        new since a call."""
+        """Return the last change of each entity under each alert, without past episodes; `begun_at`: when it left normal.
+
+        Reads what is new since a call.
+        """
         before = _NEWEST.get(self.location)
         rows = self.since(before.version) if before and before.table_id == self.table_id and before.version <= self.version else None
         newest = {} if before is None or rows is None else {**before.rows}
@@ -66,8 +68,10 @@ class PinnedAlerts:
         return [*newest.values()]
 
     def _last_rows(self) -> list[dict[str, Any]]:
-        query = f"""select {", ".join(READ)}, begun_at from (select *, min(changed_at) over (partition by alert_id) as begun_at,
-            max(known_at) over (partition by alert, entity) as newest_at from alerts where is_past is not true) where known_at = newest_at"""
+        query = f"""select {", ".join(READ)}, begun_at from (
+            select *, min(changed_at) over (partition by alert_id) as begun_at, max(known_at) over (partition by alert, entity) as newest_at
+            from alerts where is_past is not true
+        ) where known_at = newest_at"""
         return _in_order(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
 
     def history(self, since: datetime, most: int) -> list[dict[str, Any]]:
@@ -118,8 +122,7 @@ def firing(lake: Location, declared: Collection[str], now: datetime) -> list[dic
 
 
 def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    """Sort by when it was known, then by time; changes of an entity at one instant follow each other from state to state, however files were
-    put together."""
+    """Sort by when it was known, then by time; changes of an entity at one instant follow each other from state to state."""
     key = itemgetter("known_at", "changed_at", "alert", "entity")
     return [row for _, at_once in groupby(sorted(python_rows(rows), key=key), key) for row in _chained([*at_once])]
 

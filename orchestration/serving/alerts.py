@@ -68,7 +68,7 @@ class Trial:
 
 
 def tried(conf: Conf, alert: Alert, since: datetime = EPOCH) -> Trial:
-    """Judge the alert over all batches of the newest snapshot; of the time from `since` on. TidemarkError where there is nothing to judge."""
+    """Judge the alert over all batches of the newest snapshot, and show the time from `since` on. TidemarkError where there is none."""
     snapshot = find_snapshot(conf.lake)
     if snapshot is None:
         raise TidemarkError(f"{conf.lake} has no snapshot yet: make one with `{conf.command} run --once`.")

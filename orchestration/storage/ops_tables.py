@@ -1,4 +1,4 @@
-"""Records of schema ops that several rooms use: the ledger, ticks, the clock of alerts, gaps, jobs by the clock, and notes. Instants in UTC."""
+"""Records of schema ops that several rooms use: ledger, ticks, clock of alerts, gaps, jobs by the clock, and notes. Instants in UTC."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from gold.alerts.spec import Escalation
-from tests.gold.test_alerts import ALERT, START, Step, judged
+from tests.gold.alert_steps import ALERT, START, Step, judged
 
 PAGE = (Path(__file__).parents[2] / "gold" / "alerts" / "README.md").read_text(encoding="utf-8")
 PER_DAY, LONGEST, CHATTERING = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)

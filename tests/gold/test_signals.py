@@ -19,7 +19,7 @@ from gold.alerts.states import judge
 from gold.instants import to_micros
 from gold.schema import AGGREGATES, SAMPLES, VECTORS
 from silver.schema import READINGS
-from tests.gold.test_alerts import STEPS, Step
+from tests.gold.alert_steps import STEPS, Step
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOT = Alert("hot", Signal("reading", "temperature"), "value > 280")

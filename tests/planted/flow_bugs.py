@@ -5,16 +5,18 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from gold.alerts.signals import samples
+from gold.alerts.samples import samples
 from gold.alerts.spec import Alert, Signal
 from gold.alerts.states import Judged, judge
 from gold.flows import steps
 from gold.flows.spec import Counter, Kind, Pairs, Sessions, StateMachine, Transition
 from gold.windows.spec import Group
-from orchestration.jobs.gold import exact_alerts
+from orchestration.engine.lake import Lake
+from orchestration.jobs.gold import alert_rows, exact_alerts
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 from tests.declared_flow import flow_of
@@ -63,7 +65,7 @@ def other_alert(**changes: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """Alerts that wait are judged as if they were declared otherwise."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(exact_alerts, "samples", lambda store, alert, *of, **until: samples(store, _other(alert), *of, **until))
+        patch.setattr(exact_alerts, "samples", lambda store, alert, *of: samples(store, _other(alert), *of))
         patch.setattr(exact_alerts, "judge", lambda alert, *of: judge(_other(alert), *of))
 
     def _other(alert: Alert) -> Alert:
@@ -91,8 +93,11 @@ def clock_that_restarts(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_account(patch: pytest.MonkeyPatch) -> None:
-    account = exact_alerts._account
-    patch.setattr(exact_alerts, "_account", lambda *of: account(*of).slice(0, 0))
+    def arrived(lake: Lake, alert: Alert, *of: Any) -> pa.Table:
+        rows = alert_rows.arrived(lake, alert, *of)
+        return rows.slice(0, 0) if alert.signal.kind == "account" else rows
+
+    patch.setattr(exact_alerts, "arrived", arrived)
 
 
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {

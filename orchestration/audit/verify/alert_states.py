@@ -7,18 +7,13 @@ ring up to where its own time has come: that of its newest sample, and how long 
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
-from gold.alerts.spec import Alert, Hours
-from orchestration.utc import from_micros
+from gold.alerts.spec import Alert
+from orchestration.audit.verify.alert_hours import MINUTE, first_end, is_within
 
 SECOND = 1_000_000
-MINUTE = 60 * SECOND
-LONGEST_PAUSE = 16 * 1440
-"""Minutes; hours hold on a day of each week."""
 
 
 class Sample(NamedTuple):
@@ -52,7 +47,7 @@ class Change(NamedTuple):
 def changes(
     alert: Alert, entity: str, samples: Sequence[Sample], walls: Sequence[int], presence: Sequence[tuple[int, bool]] = ()
 ) -> list[Change]:
-    """Return the changes of an entity. `samples`: in order of step and time. `walls`: the clock of each step. `presence`: the steps at whose
+    """Return the changes of an entity. `samples`: in order of step and time. `walls`: the clock of each step. `presence`: steps at whose
     beginning it is to send, or not any more."""
     rows, watched = list[Change](), _Watched(alert, entity, walls)
     heard = [(step, 1, [*of_step]) for step, of_step in groupby(samples, lambda sample: sample.step)]
@@ -83,8 +78,8 @@ class _Nothing:
 
 
 class _Watched:
-    """`known`: up to which instant it is known what was; `now`: the newest sample and the clock of its step; `stirred`: its own time when it
-    last sent something; None before there is any."""
+    """`known`: up to which instant it is known what was; `now`: the newest sample and the clock of its step, None before there is any;
+    `stirred`: its own time when it last sent something."""
 
     def __init__(self, alert: Alert, entity: str, walls: Sequence[int]) -> None:
         self.alert, self.entity, self.walls = alert, entity, walls
@@ -200,7 +195,7 @@ class _Watched:
             return sample.verdict
         begins = sample.at - self.alert.signal.every_seconds * SECOND if sample.begins is None else sample.begins
         last = max(sample.at - 1, begins)
-        return sample.verdict if all(_is_within(hours, minute) for minute in range(begins // MINUTE, last // MINUTE + 1)) else None
+        return sample.verdict if all(is_within(hours, minute) for minute in range(begins // MINUTE, last // MINUTE + 1)) else None
 
     def _clocks(self) -> list[tuple[int, bool, str]]:
         return [*self._each_clock()]
@@ -209,14 +204,14 @@ class _Watched:
         """When, whether it is one of silence, and the next state, which silence finds out by itself."""
         alert, silence = self.alert, None if self.is_past else self.alert.no_data
         if self.state == "pending" and alert.for_seconds:
-            yield from ((end, False, "firing") for end in _first_end(alert.hours, self.since, alert.for_seconds))
+            yield from ((end, False, "firing") for end in first_end(alert.hours, self.since, alert.for_seconds))
         if self.state == "recovering":
             yield self.since + alert.keep_firing_seconds * SECOND, False, "normal"
         if self.state == "firing" and self.level < len(alert.escalate):
             assert self.fired is not None
             yield self.fired + alert.escalate[self.level].after_seconds * SECOND, False, "firing"
         if silence and self.silent_since is None and (silence.then != "fire" or self.state != "firing"):
-            yield from ((end, True, "") for end in _first_end(alert.hours, self.stirred, silence.after_seconds))
+            yield from ((end, True, "") for end in first_end(alert.hours, self.stirred, silence.after_seconds))
         if silence and self.silent_since is not None and silence.then == "resolve" and self.state == "no data":
             yield self.silent_since + (silence.after_checks - 1) * silence.after_seconds * SECOND, True, ""
 
@@ -275,28 +270,3 @@ class _Watched:
         alert_id = hashlib.sha256(f"{self.alert.name}/{self.left_normal}/{self.entity}".encode()).hexdigest()[:32]
         told = severity, value, summary, alert_id, self.is_past, reason, cause
         self.rows.append(Change(state, previous, at, since, self.walls[self.step], *told))
-
-
-def _first_end(hours: Hours | None, since: int, seconds: int) -> list[int]:
-    """Return the end of the first such duration since an instant that is all within the hours, minute by minute; nothing for none."""
-    if hours is None:
-        return [since + seconds * SECOND]
-    begin: int | None = None
-    for minute in range(since // MINUTE, since // MINUTE + seconds // 60 + LONGEST_PAUSE):
-        if not _is_within(hours, minute):
-            begin = None
-            continue
-        begin = max(since, minute * MINUTE) if begin is None else begin
-        if (minute + 1) * MINUTE - begin >= seconds * SECOND:
-            return [begin + seconds * SECOND]
-    return []
-
-
-@lru_cache(500_000)
-def _is_within(hours: Hours, minute: int) -> bool:
-    """Say whether a minute is within the hours. For hours that pass midnight, the part after it belongs to the day before."""
-    local = from_micros(minute * MINUTE).astimezone(ZoneInfo(hours.zone))
-    of_day, goes_on = local.hour * 60 + local.minute, hours.end <= hours.begin
-    is_of_yesterday = goes_on and of_day < hours.end
-    is_in = is_of_yesterday or (of_day >= hours.begin and (goes_on or of_day < hours.end))
-    return is_in and (local.weekday() - is_of_yesterday) % 7 in hours.days

@@ -101,8 +101,8 @@ def make_clock(store: duckdb.DuckDBPyConnection, alert: Alert, steps: Sequence[S
 
 
 def make_lives(store: duckdb.DuckDBPyConnection, presence: Mapping[str, Presence], clock: Sequence[int]) -> None:
-    """Make `life`: from which step to before which an entity is what it is, where it ever leaves; and `awaited`: since which instant, by the
-    clock of the signal, one that joins has intervals."""
+    """Make `life`: from which step to which an entity is one, where it ever leaves; and `awaited`: since which instant, by the clock of
+    the signal, one that joins has intervals."""
     fill(store, "life", "entity VARCHAR, begins_in INTEGER, ends_in INTEGER", _lives(presence))
     known = [at > -(2**60) for at in clock]
     first = known.index(True) if True in known else None

@@ -70,7 +70,7 @@ TAKEN = """
   select p.*, case when k.newest is null or p.micros > k.newest then -1 else p.step end as run
   from placed p join known k on k.entity = p.entity and k.step = p.step
 """
-"""Rows with the step that takes them. `run`: rows that follow each other in event time; those that came too late are a run of their step."""
+"""Rows with the step that takes them. `run`: rows that follow each other in event time; those that are too old are a run of their step."""
 PREVIOUS = "lag(value) over same as previous, value - previous as change"
 RATE = "(micros - lag(micros) over same) / 1e6 as seconds, change / nullif(seconds, 0) as rate"
 SAME = "window same as (partition by entity, run order by micros)"
@@ -79,7 +79,8 @@ OF_COUNTS = f"""
     union all select distinct entity, 0, {FOR_EVER} from awaited anti join life using (entity) anti join came using (entity)),
   lived as (
     select c.*, l.begins_in, l.ends_in, whole_multiple(micros, {{length}}) + {{length}} as ends_at, k.past
-    from came c join clock k on k.step = c.came_in join lives l on l.entity = c.entity and c.came_in >= l.begins_in and c.came_in < l.ends_in
+    from came c join clock k on k.step = c.came_in
+    join lives l on l.entity = c.entity and c.came_in >= l.begins_in and c.came_in < l.ends_in
   ),
   begun as (
     select entity, begins_in, min(first) as first from (
@@ -183,8 +184,8 @@ def _make_rows(store: duckdb.DuckDBPyConnection, conf: Conf, alert: Alert, steps
         entity = "device_id" if signal.kind == "window" else "entity"
         sql = f"select {entity} as entity, epoch_us(window_end) as micros, * exclude ({entity}) from {signal.kind}s_in_steps{of_signal}"
     elif signal.kind == "account":
-        sql = "select source as entity, s.wall as micros, s.step as came_in, l.* exclude (source) from ledger l join alert_steps s using (bronze_batch)"
-        sql += " where events > 0"
+        sql = "select source as entity, s.wall as micros, s.step as came_in, l.* exclude (source) from ledger l"
+        sql += " join alert_steps s using (bronze_batch) where events > 0"
     else:
         by_group = signal.kind == "count" and signal.by == "group"
         of_metric = f"metric = {literal(signal.metric)}" if signal.metric else "true"

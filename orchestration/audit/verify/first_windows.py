@@ -33,7 +33,7 @@ IN_STEPS = f"""
 
 
 def make_closings(store: duckdb.DuckDBPyConnection, conf: Conf, group: Group, steps: Sequence[Step]) -> None:
-    """Make `windows_in_steps` and, where the group has any, `vectors_in_steps`: those that are closed in the first step in which readings of
+    """Make `windows_in_steps` and, where there are any, `vectors_in_steps`: those that are closed in the first step in which readings of
     the stream are past their end by its lateness, or that a tick closed; and those of late readings when they came."""
     groups = conf.streams[group.stream]
     lateness = max(member.lateness_seconds for member in groups) * SECOND

@@ -122,7 +122,7 @@ def _begun(lake: Lake, incremental: Incremental, prefix: Prefix) -> FlowStep | N
 
 
 def by_event_time(lake: Lake, this: FlowStep, prefix: Prefix, plan: str, readings: str) -> FlowStep | None:
-    """Return the next step of a flow: up to the instant before which readings are final. `readings`: which it takes, in SQL of DataFusion."""
+    """Return the next step of a flow: up to where readings are final. `readings`: which it takes, in SQL of DataFusion."""
     if prefix.bronze_batch <= this.after.bronze_batch:
         return None
     whole = _whole(lake, this.after, prefix, readings)

@@ -34,7 +34,7 @@ SECOND = 1_000_000
 def readings(  # noqa: PLR0917
     lake: Lake, value: np.ndarray, devices: int, batch: int, since: int = 0, table: str = "silver.readings", wall: float | None = None
 ) -> None:
-    """A bronze batch in silver: values of devices in turn, a second apart for each of them; it began at `wall`, or with its last reading."""
+    """A bronze batch in silver: values of devices in turn, a second apart for each; it began at `wall`, or with its last reading."""
     place, schema = np.arange(len(value)), lake.tables[table].schema
     time = instants(START + (since + place // devices) * SECOND)
     began = from_micros(START + round((since + (len(value) - 1) // devices if wall is None else wall) * SECOND))

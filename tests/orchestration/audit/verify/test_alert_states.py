@@ -15,7 +15,7 @@ from gold.alerts.spec import Alert, Hours
 from gold.alerts.states import State
 from orchestration.audit.verify.alert_states import Sample, changes
 from orchestration.utc import from_micros, to_micros
-from tests.gold.test_alerts import ALERTS, STEPS, Step, at, judged, table
+from tests.gold.alert_steps import ALERTS, STEPS, Step, at, judged, table
 
 HOURS = st.sampled_from(
     [None, Hours("UTC", (0,), 1, 2), Hours("Europe/Berlin", (6, 0), 23 * 60, 61), Hours("Asia/Kolkata", (0,), 331, 331)]
