@@ -21,7 +21,7 @@ from orchestration.audit.verify.alert_steps import FOR_EVER, SECOND, Presence, S
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
 from orchestration.audit.verify.conditions import evaluated
 from orchestration.audit.verify.first_windows import make_closings, make_first_emitted
-from orchestration.audit.verify.gold_windows import EVER
+from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
 from orchestration.audit.verify.store import (
     IDENTITY,
@@ -108,6 +108,7 @@ def alert_outcomes(
     of_prefix = f"bronze_batch <= {snapshot.bronze_batch}"
     record(store, snapshot, "ops.ledger", "ledger", f"bronze_batch BIGINT, source VARCHAR, {counts}", where=of_prefix)
     record(store, snapshot, "silver.late", "retried", PART_OF_EVENT, where="cause = 'retried'")
+    store.execute(WHOLE_MULTIPLE)
     steps = Steps(store, snapshot, conf)
     group: str | None = None
     for alert in sorted(conf.alerts.values(), key=lambda alert: (alert.signal.kind in {"window", "vector"}, alert.signal.group or "")):
