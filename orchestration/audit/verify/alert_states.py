@@ -105,7 +105,7 @@ class _Watched:
     def leave(self, step: int) -> None:
         self.step = step
         if self.state != "normal" or self.is_flapping:
-            at = max(self.since, *([] if self.known is None else [self.known]))
+            at = self.since if self.known is None else max(self.since, self.known)
             self._end(at, "retired")
 
     def wait(self, step: int) -> None:
