@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from gold.alerts.hours import NEVER
 from gold.alerts.signals import (
     FATES,
     NOTHING_CARRIED,
@@ -29,6 +30,8 @@ from gold.instants import SECOND
 if TYPE_CHECKING:
     import duckdb
 
+MOST_EMPTY = 1000
+"""Empty intervals in a row that are judged, more if for_times wants more: bounds the memory where decades are between two readings."""
 ARRIVED = """
 select * from (select {entity} as entity, epoch_us({time}) as micros, step, {counts} from {rows} where {where}) where {of_entities}"""
 COUNTED = """
@@ -37,9 +40,16 @@ select entity, coalesce(ends, {begin}) as ends, {sums} from (
 ) group by all"""
 """Carried is an entity without `ends` until the clock of the signal has begun."""
 INTERVALS = """
+with counted_by as (
+  select entity, ends, lead(ends, 1, {until} + 1) over (partition by entity order by ends) as next_ends from counted where ends <= {until}
+), intervals as (
+  select entity, unnest(range(ends, least(next_ends, ends + {most}), {length})) as micros from counted_by
+  union select entity, micros from (select entity, min(ends) as first from counted_by group by entity)
+  join (select {last} as micros from closings) on micros >= first
+)
 select {sample} as "@", step, {counts}
-from (select entity, unnest(range(min(ends), {until} + 1, {length})) as micros from counted group by entity) as intervals
-left join counted on counted.entity = intervals.entity and ends = micros asof join closings on micros <= closings.until"""
+from intervals left join counted on counted.entity = intervals.entity and ends = micros asof join closings on micros <= closings.until"""
+"""Of a long run of empty intervals the first ones, and the last one of each step: the others change nothing, as all have one verdict."""
 OPEN = """
 select entity, ends, {sums} from (
   select * from counted where ends > {until} or ends is null
@@ -75,7 +85,11 @@ def interval_samples(
     if signal.kind == "account":
         counts += "".join(f", {fate} / nullif(readings + quarantined + late + duplicates, 0) as {fate}_share" for fate in FATES)
     sample, until = sample_of("intervals.entity", "make_timestamptz(micros)", ()), clock.closed
-    of_slice = judged(store, alert, INTERVALS.format(sample=sample, counts=counts, until=until, length=length), "step")
+    # Hours may leave out any interval, so all of them are judged.
+    most = NEVER if alert.hours else (max(MOST_EMPTY, alert.for_times) + 1) * length
+    last = f"{_following('until', length)} - {length}"
+    intervals = INTERVALS.format(sample=sample, counts=counts, until=until, length=length, last=last, most=most)
+    of_slice = judged(store, alert, intervals, "step")
     nothing = ", ".join(f"0 as {name}" for name in names)
     left = OPEN.format(sums=sums, until=until, following=_following(str(until), length), nothing=nothing)
     kept = store.sql(left).to_arrow_table()

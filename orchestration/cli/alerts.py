@@ -23,7 +23,20 @@ if TYPE_CHECKING:
 
 INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"])
 FIRING = ("id", "alert", "entity", "state", "severity", "since", "value", "summary", "acknowledged_by", "silenced_by")
-HISTORY = ("changed_at", "alert", "entity", "state", "previous_state", "severity", "value", "summary", "known_at", "is_past", "reason", "id")
+HISTORY = (
+    "changed_at",
+    "alert",
+    "entity",
+    "state",
+    "previous_state",
+    "severity",
+    "value",
+    "summary",
+    "known_at",
+    "is_past",
+    "reason",
+    "id",
+)
 SILENCES = ("id", "alert", "entity", "begins_at", "ends_at", "hours", "author", "reason", "noted_at")
 SHORT = 12
 """Digits of an alert's id that are shown; `ack` takes them."""

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gold.alerts import intervals
 from gold.alerts.intervals import with_entities, without_entities
 from gold.alerts.samples import samples
 from gold.alerts.signals import Carried
-from gold.alerts.spec import Alert, Signal
+from gold.alerts.spec import Alert, Escalation, Flapping, Signal
 from gold.alerts.states import judge
 from gold.instants import to_micros
 from gold.schema import AGGREGATES, SAMPLES, VECTORS
@@ -214,6 +215,40 @@ def test_who_is_expected_has_empty_intervals_without_ever_having_sent_and_none_o
     store.register("given", with_step.empty_table())
     found, _ = samples(store, alert, "given", [to_micros(at(600))], without_entities(carried, ["fridge"]))
     assert seen(found.cast(SAMPLES).to_pylist()) == [("oven", 600, 0, True)]
+
+
+def test_seventy_years_without_a_reading_are_few_samples(store: duckdb.DuckDBPyConnection) -> None:
+    rows = [reading("oven", 0, 1), reading("oven", 0, 1) | {"event_time": datetime(1955, 7, 1, tzinfo=UTC)}]
+    alert = Alert("silent", Signal("count", every_seconds=60), "readings = 0", for_times=3)
+    samples_seen = sampled(store, alert, [(0, rows), (130, []), (190, [])])
+    assert len(samples_seen) < 1100
+    changes = judge(alert, {}, pa.Table.from_pylist(samples_seen, SAMPLES), [to_micros(at(wall)) for wall in (0, 130, 190)]).changes
+    states = [(row["changed_at"].isoformat(), row["state"]) for row in changes.to_pylist()]
+    assert states == [
+        *(("1955-07-01T00:02:00+00:00", "pending"), ("1955-07-01T00:04:00+00:00", "firing")),
+        *(("2026-01-05T00:01:00+00:00", "normal"), ("2026-01-05T00:02:00+00:00", "pending")),
+    ]
+
+
+@given(
+    st.sampled_from([{}, {"for_seconds": 50}, {"for_times": 3}]),
+    st.sampled_from([{}, {"keep_firing_seconds": 70}, {"flapping": Flapping(0.3, 4)}]),
+    st.sampled_from(["readings = 0", "readings > 0"]),
+    STEPS,
+)
+def test_empty_intervals_that_are_passed_over_change_nothing(
+    wait: dict[str, Any], keep: dict[str, Any], when: str, steps: list[Step]
+) -> None:
+    alert = replace(Alert("a", Signal("count", every_seconds=2), when, escalate=(Escalation(30, "critical"),)), **wait, **keep)
+    rows = [(step.wall, [reading(device, second, 1.0) for device, second, _ in step.samples]) for step in steps]
+    walls = [to_micros(at(wall)) for wall, _ in rows]
+    judged = []
+    with duckdb.connect(config={"threads": 1}) as store, pytest.MonkeyPatch.context() as patched:
+        for most in (intervals.MOST_EMPTY, 4):
+            patched.setattr(intervals, "MOST_EMPTY", most)
+            judged.append(judge(alert, {}, pa.Table.from_pylist(sampled(store, alert, rows), SAMPLES), walls))
+    assert judged[0].changes.to_pylist() == judged[1].changes.to_pylist()
+    assert (judged[0].states, judged[0].rings_at) == (judged[1].states, judged[1].rings_at)
 
 
 def test_readings_are_counted_by_group_too(store: duckdb.DuckDBPyConnection) -> None:

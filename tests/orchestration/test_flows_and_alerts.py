@@ -54,7 +54,9 @@ ALERTS = {
         Alert("odd_vector", Signal("vector", group="kitchen", features=("power", "command")), "power > 5 or missing_share > 0.4"),
         Alert("few", Signal("count", "power", every_seconds=60, by="device"), "readings < 4"),
         Alert("rubbish", Signal("account", every_seconds=1), "quarantined_share > 0.001"),
-        Alert("quiet", Signal("reading", "command"), "value > 100", no_data=NoData(1, "fire")),  # by arrival: a tick at the end of a run tells it
+        Alert(
+            "quiet", Signal("reading", "command"), "value > 100", no_data=NoData(1, "fire")
+        ),  # by arrival: a tick at the end of a run tells it
         Alert("zero", Signal("reading", "power"), "1 / (value - value) > 0"),
     )
 }

@@ -100,6 +100,14 @@ def lost_account(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(exact_alerts, "arrived", arrived)
 
 
+def late_readings_left_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(alert_rows, "CAME_LATE", "cause = 'never'")
+
+
+def wall_clock_that_is_fast(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(exact_alerts, "judge", lambda *of: judge(*of[:-1], [wall + 10**6 for wall in of[-1]]))
+
+
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {
     "end of a session": (other_flow(Sessions, gap_seconds=61), flows_and_alerts),
     "end of the range of a pair": (other_flow(Pairs, until_seconds=19), flows_and_alerts),
@@ -110,5 +118,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "recovery threshold": (other_alert(recover_when=None), flows_and_alerts),
     "account of a batch": (lost_account, flows_and_alerts),
     "clock of an alert": (clock_that_restarts, flows_and_alerts),
+    "late readings of an alert": (late_readings_left_out, flows_and_alerts),
+    "wall clock of an alert": (wall_clock_that_is_fast, flows_and_alerts),
 }
 """By what is mistaken, and what then happens."""

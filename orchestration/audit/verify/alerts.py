@@ -88,14 +88,23 @@ OF_COUNTS = f"""
       union all select entity, begins_in, whole_multiple(since, {{length}}) + {{length}} from awaited
     ) group by all
   ),
-  ends as (select entity, begins_in, unnest(range(first, {{until}} + 1, {{length}})) as ends_at from begun),
+  counts as (select entity, begins_in, ends_at, {{sums}} from lived where ends_at > past group by all),
+  starts as (
+    select *, lead(ends_at) over (partition by entity, begins_in order by ends_at) as goes_on
+    from (select entity, begins_in, ends_at from counts union select entity, begins_in, first from begun)
+  ),
+  ends as (
+    select entity, begins_in, unnest(range(ends_at, least(goes_on, {{until}} + 1, ends_at + {{most}}), {{length}})) as ends_at from starts
+    union select entity, begins_in, last from begun join (select whole_multiple(until, {{length}}) as last from clock) on last >= first
+  ),
   due as (
     select e.*, k.step from ends e asof join (select until, min(step) as step from clock group by until) k on e.ends_at <= k.until
-  ),
-  counts as (select entity, begins_in, ends_at, {{sums}} from lived where ends_at > past group by all)
+  )
   select {ROW.format(entity="entity", at="ends_at", step="step", **NO_LINEAGE)}, {{counts}}
   from due join lives using (entity, begins_in) left join counts using (entity, begins_in, ends_at) where step < ends_in
 """
+"""Of intervals in a row in which nothing is counted the first ones, and the last one of each step: those between them have its verdict."""
+EMPTY_IN_A_ROW = 100
 FATES = ("quarantined", "late", "duplicates", "conflicts")
 COUNTS = ("events", "readings", *FATES)
 
@@ -209,7 +218,8 @@ def _prepared(store: duckdb.DuckDBPyConnection, alert: Alert, steps: Sequence[St
         shares = f", {_shares()}" if signal.kind == "account" else ""
         counts = ", ".join(f"coalesce({name}, 0) as {name}" for name in names) + shares
         sums, length = ", ".join(f"sum({name})::bigint as {name}" for name in names), signal.every_seconds * SECOND
-        return OF_COUNTS.format(length=length, until=clock[-1] if clock else 0, sums=sums, counts=counts)
+        most = 2**62 if alert.hours else max(alert.for_times, EMPTY_IN_A_ROW) * length + length
+        return OF_COUNTS.format(length=length, until=clock[-1] if clock else 0, sums=sums, counts=counts, most=most)
     store.execute(TAKEN.format(step=_taken_in(alert)))
     if signal.kind == "reading":
         row = ROW.format(entity="entity", at="micros", step="step", **OF_EVENT)

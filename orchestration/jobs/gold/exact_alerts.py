@@ -39,16 +39,18 @@ ANY_TIME = 2**62
 OF_WINDOWS = {"window", "vector"}
 MEANING = (
     *("signal", "when", "recover_when", "for_seconds", "for_times", "keep_firing_seconds"),
-    *("wait_seconds", "no_data", "expected", "hours", "flapping"),
+    *("escalate", "wait_seconds", "no_data", "expected", "hours", "flapping"),
 )
-"""The settings that change states; what is said of an alert, how severe it is and who is notified are not among them."""
+"""The settings that change states; who is notified is not among them."""
+WORDING = ("summary", "severity")
+"""Those that change rows from now on, and no state."""
 
 
 @dataclass(frozen=True)
 class Carry:
-    """What a slice leaves. `plan`: of the alert that judged it; None before the first."""
+    """What a slice leaves. `meaning`: of the alert that judged it; None before the first."""
 
-    plan: str | None = None
+    meaning: str | None = None
     states: dict[str, State] = field(default_factory=dict)
     signal: Carried = field(default_factory=Carried)
 
@@ -78,8 +80,11 @@ class ExactAlert:
 
     @property
     def plan(self) -> str:
+        return self._settings(*MEANING, *WORDING)
+
+    def _settings(self, *names: str) -> str:
         settings = asdict(self.alert)
-        return msgspec.json.encode({name: settings[name] for name in MEANING}).decode()
+        return msgspec.json.encode({name: settings[name] for name in names}).decode()
 
     def as_begun(self, plan: str) -> "ExactAlert":
         return ExactAlert(msgspec.convert(asdict(self.alert) | msgspec.json.decode(plan), type=Alert))
@@ -96,7 +101,7 @@ class ExactAlert:
     def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition, ticks: Sequence[int] = ()) -> Stepped:
         """See slices.Incremental. `ticks`: wall clocks at which to judge beside those that are recorded."""
         before, rows = _unpacked(carried), list[pa.Table]()
-        if before.plan not in {None, self.plan}:
+        if before.meaning not in {None, self._settings(*MEANING)}:
             anew = Carry()
             for judged in self.from_the_first(lake, start):
                 anew = judged.carry
@@ -158,7 +163,7 @@ class ExactAlert:
                 changes, states, rings_at = judge(self.alert, states, taken[-1], walls)
                 rows.append(changes)
         rings = [at for at in (rings_at, signal.rings_at) if at is not None]
-        carry = Carry(self.plan, states, signal)
+        carry = Carry(self._settings(*MEANING), states, signal)
         return JudgedSlice(pa.concat_tables(taken), pa.concat_tables(rows), carry, min(rings, default=None))
 
     def _parts(self, lake: Lake, start: FlowPosition, steps: Sequence[Step]) -> Iterator[tuple[int, int, list[str], list[str]]]:
@@ -199,7 +204,7 @@ def _packed(carry: Carry) -> pa.Table:
     signal = carry.signal
     table = pa.table({}) if signal.rows is None else signal.rows
     clock = {name: getattr(signal, name) for name in ("newest", "came", "closed", "rings_at")}
-    content = {"states": carry.states, "plan": carry.plan, "clock": clock, "has_rows": signal.rows is not None}
+    content = {"states": carry.states, "meaning": carry.meaning, "clock": clock, "has_rows": signal.rows is not None}
     return table.replace_schema_metadata({name: msgspec.json.encode(value) for name, value in content.items()})
 
 
@@ -212,4 +217,4 @@ def _unpacked(carried: pa.Table | None) -> Carry:
     rows = carried.replace_schema_metadata(None) if msgspec.json.decode(content["has_rows"]) else None
     signal = Carried(**msgspec.json.decode(content["clock"]), rows=rows)
     states = msgspec.json.decode(content["states"], type=dict[str, State])
-    return Carry(msgspec.json.decode(content["plan"], type=str), states, signal)
+    return Carry(msgspec.json.decode(content["meaning"], type=str), states, signal)
