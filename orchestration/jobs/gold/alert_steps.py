@@ -43,7 +43,8 @@ def steps_between(lake: Lake, start: FlowPosition, end: FlowPosition, stream: st
     """Return the steps behind `start` up to `end`. `stream`: with the ticks that close windows of that one. `ticks`: others at the end."""
     batches = _began(lake.conf.lake, start.bronze_batch, end.bronze_batch)
     steps = [Step(batch, False, began) for batch, began in batches]
-    steps += [Step(tick.bronze_batch, True, to_micros(tick.ticked_at)) for tick in CLOCK.rows(lake.conf.lake)]
+    ticked = CLOCK.rows(lake.conf.lake, [("bronze_batch", ">=", start.bronze_batch)])
+    steps += [Step(tick.bronze_batch, True, to_micros(tick.ticked_at)) for tick in ticked]
     for tick in TICKS.rows(lake.conf.lake, [("stream", "=", stream)]) if stream else ():
         at = to_micros(tick.ticked_at)
         steps.append(
