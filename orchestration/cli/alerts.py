@@ -23,20 +23,8 @@ if TYPE_CHECKING:
 
 INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"])
 FIRING = ("id", "alert", "entity", "state", "severity", "since", "value", "summary", "acknowledged_by", "silenced_by")
-HISTORY = (
-    "changed_at",
-    "alert",
-    "entity",
-    "state",
-    "previous_state",
-    "severity",
-    "value",
-    "summary",
-    "known_at",
-    "is_past",
-    "reason",
-    "id",
-)
+OF_CHANGE = ("changed_at", "alert", "entity", "state", "previous_state", "severity", "value", "summary", "known_at")
+HISTORY = (*OF_CHANGE, "is_past", "reason", "id")
 SILENCES = ("id", "alert", "entity", "begins_at", "ends_at", "hours", "author", "reason", "noted_at")
 SHORT = 12
 """Digits of an alert's id that are shown; `ack` takes them."""
@@ -240,9 +228,7 @@ def watch(obj: dict[str, Any]) -> None:
 @format_option
 @click.pass_obj
 def test(obj: dict[str, Any], name: str, since: datetime | None, png: Path | None, format: str) -> None:
-    """Show what the alert NAME would have done over the newest snapshot: its changes of state, and how often and how long it fired.
-
-    Nothing is written and nobody is notified.
+    """Show what the alert NAME would have done over the newest snapshot, how often and how long it fired; nothing is written or sent.
 
     \b
     Example:
