@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gold.alerts.spec import Alert, NoData, Signal
+from gold.alerts.spec import Alert, Escalation, NoData, Signal
 from gold.flows.slices import instants
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
@@ -207,6 +207,14 @@ def test_another_summary_severity_or_escalation_ends_nothing(tmp_path: Path) -> 
         ("device-0 has 250 degC (normal)", "critical"),
         ("device-1 has 250 degC (normal)", "critical"),
     ]
+
+
+def test_a_higher_severity_that_is_declared_while_an_alert_fires_comes_in_its_time(tmp_path: Path) -> None:
+    for batch, escalate in enumerate([(), (Escalation(200, "page"),)]):
+        lake = declared(tmp_path, replace(HOT, for_seconds=0, escalate=escalate))
+        readings(lake, np.array([299.0]), 1, batch, since=300 * batch)
+        follow(lake, batch)
+    assert [(row["severity"], row["reason"]) for row in rows_of(lake)] == [("warning", None), ("page", None)]
 
 
 def test_another_condition_is_judged_over_all_that_the_lake_holds_and_only_what_differs_is_written(tmp_path: Path) -> None:
