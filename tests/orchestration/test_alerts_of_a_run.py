@@ -15,7 +15,7 @@ from orchestration.jobs.gold.exact_alerts import tick_if_due
 from orchestration.jobs.gold.flows import follow_all
 from silver.aggregation import Aggregation
 from silver.spec import Metric
-from tests.lakes import bare_conf, conf, copy_tree, differences, event, land, replay, run, table
+from tests.lakes import conf, copy_tree, differences, event, land, replay, run, table
 from tests.rows import at
 
 BERLIN = "Europe/Berlin"
@@ -139,10 +139,8 @@ def test_prices_of_tomorrow_keep_no_alarm_of_today_from_firing(spark: SparkSessi
     metrics = {name: Metric(name, Aggregation.AVERAGE, 600) for name in ("price", "power")}
     group, overload = Group("all", ("power",), 600, "all"), Alert("overload", Signal("reading", "power"), "value > 90")
     like = conf(tmp_path)
-    made = bare_conf(
-        tmp_path,
-        folder=tmp_path,
-        sources=like.sources,
+    made = replace(
+        like,
         policy=replace(like.policy, max_future_seconds=172_800),
         metrics=metrics,
         devices={"market": Device("market", ()), "site-1": Device("site-1", ("all",))},
