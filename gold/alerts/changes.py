@@ -1,4 +1,4 @@
-"""What samples say to the states of alerts, and changes of state as rows of ALERTS."""
+"""Samples as causes of changes of state, and changes of state as rows of ALERTS."""
 
 import hashlib
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class Cause(NamedTuple):
 
 
 def causes_of(alert: Alert, samples: pa.Table) -> list[tuple[str, Cause]]:
-    """By entity; a verdict that does not count is null. Of an interval all must lie within the hours, of a reading its instant."""
+    """Return the causes with their entities; a verdict that does not count is null. The hours must hold all of an interval."""
     columns = (samples["entity"], samples["at"].cast(pa.int64()), samples["verdict"], samples["value"])
     rows = [*zip(*(column.to_pylist() for column in columns), strict=True)]
     if alert.hours is None:

@@ -24,7 +24,6 @@ from gold.alerts.signals import (
     sql_text,
 )
 from gold.alerts.spec import Alert, Signal
-from gold.flows.slices import THE_BEGINNING
 from gold.instants import SECOND
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ with counted_by as (
 )
 select {sample} as "@", step, {counts}
 from intervals left join counted on counted.entity = intervals.entity and ends = micros asof join closings on micros <= closings.until"""
-"""Of a long run of empty intervals the first ones, and the last one of each step: the others change nothing, as all have one verdict."""
+"""A long run of empty intervals gives its first ones, and the last one of each step: all have one verdict, so the others change nothing."""
 OPEN = """
 select entity, ends, {sums} from (
   select * from counted where ends > {until} or ends is null
@@ -70,7 +69,7 @@ def interval_samples(
     register_closings(store, closings)
     if carried.rows is not None:
         store.register("carried", carried.rows)
-    begin = next((at for closing in closings for at in closing[1:] if at > THE_BEGINNING), None)
+    begin = next((at for closing in closings for at in closing[1:] if at > -NEVER), None)
     of_row, of_past = (_following(micros, length) for micros in ("micros", "past"))
     counted = COUNTED.format(
         begin="null" if begin is None else _following(str(begin), length),
@@ -99,8 +98,8 @@ def interval_samples(
 
 def with_entities(alert: Alert, carried: Carried, entities: Iterable[str]) -> Carried:
     """Return what is carried with entities that are to send from now on, also if they never sent anything."""
-    names, known = _names(alert.signal), [] if carried.rows is None else carried.rows["entity"].to_pylist()
-    new = [entity for entity in entities if entity not in {*known}]
+    names, before = _names(alert.signal), {*([] if carried.rows is None else carried.rows["entity"].to_pylist())}
+    new = [entity for entity in entities if entity not in before]
     schema = pa.schema([("entity", pa.string()), ("ends", pa.int64()), *((name, pa.int64()) for name in names)])
     rows = pa.Table.from_pylist([{"entity": entity} | dict.fromkeys(names, 0) for entity in new], schema)
     return replace(carried, rows=rows if carried.rows is None else pa.concat_tables([carried.rows.cast(schema), rows]))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from expectations.condition import condition
 from expectations.rule import Kind
+from gold.alerts.hours import NEVER
 from gold.alerts.spec import Alert, Signal
-from gold.flows.slices import THE_BEGINNING
 from gold.instants import SECOND
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ qualify row_number() over (partition by "@".entity order by "@micros" desc) = 1"
 
 @dataclass(frozen=True)
 class Carried:
-    """What the next slice needs. `newest`: the event time of the newest row of the signal, and `came` the wall clock of its step; the clock
+    """State of a signal between two slices. `newest`: the event time of the newest row of the signal, and `came` the wall clock of its step; the clock
     has passed `closed`, and rings at the wall clock `rings_at` for what waits. `rows`: of a table of DuckDB; None where nothing came.
     Instants in microseconds since 1970."""
 
     newest: int | None = None
     came: int = 0
-    closed: int = THE_BEGINNING
+    closed: int = -NEVER
     rings_at: int | None = None
     rows: "pa.Table | None" = None
 

@@ -244,7 +244,7 @@ def test_empty_intervals_that_are_passed_over_change_nothing(
     walls = [to_micros(at(wall)) for wall, _ in rows]
     judged = []
     with duckdb.connect(config={"threads": 1}) as store, pytest.MonkeyPatch.context() as patched:
-        for most in (intervals.MOST_EMPTY, 4):
+        for most in (intervals.MOST_EMPTY, 6):
             patched.setattr(intervals, "MOST_EMPTY", most)
             judged.append(judge(alert, {}, pa.Table.from_pylist(sampled(store, alert, rows), SAMPLES), walls))
     assert judged[0].changes.to_pylist() == judged[1].changes.to_pylist()

@@ -121,8 +121,8 @@ class _Watched:
 
     def hear(self, step: int, samples: Sequence[Sample]) -> None:
         self.step = step
-        known = self.known
-        older = [] if known is None else [sample for sample in samples if sample.at <= known]
+        newest = self.known
+        older = [] if newest is None else [sample for sample in samples if sample.at <= newest]
         for sample in samples[len(older) :]:
             self._pass(sample.at)
             self._take(sample)
@@ -268,5 +268,5 @@ class _Watched:
         shown = {"alert": self.alert.name, "entity": self.entity, "state": state, "severity": severity}
         summary = self.alert.summary.format(**shown, value=_Nothing() if value is None else _Shown(value))
         alert_id = hashlib.sha256(f"{self.alert.name}/{self.left_normal}/{self.entity}".encode()).hexdigest()[:32]
-        told = severity, value, summary, alert_id, self.is_past, reason, cause
-        self.rows.append(Change(state, previous, at, since, self.walls[self.step], *told))
+        details = severity, value, summary, alert_id, self.is_past, reason, cause
+        self.rows.append(Change(state, previous, at, since, self.walls[self.step], *details))

@@ -104,8 +104,7 @@ def make_lives(store: duckdb.DuckDBPyConnection, presence: Mapping[str, Presence
     """Make `life`: from which step to which an entity is one, where it ever leaves; and `awaited`: since which instant, by the clock of
     the signal, one that joins has intervals."""
     fill(store, "life", "entity VARCHAR, begins_in INTEGER, ends_in INTEGER", _lives(presence))
-    known = [at > -(2**60) for at in clock]
-    first = known.index(True) if True in known else None
+    first = next((step for step, at in enumerate(clock) if at > -(2**60)), None)
     rows = list[tuple[str, int, int]]()
     for entity, events in presence.items():
         for step, is_member in events:

@@ -49,7 +49,7 @@ CELLS = [name for name in column_names(COLUMNS) if name not in KEY]
 FETCHED = 50_000
 """Samples that are Python's at once, and those of one entity: bounds the memory."""
 ACCEPTED = f"(accepted semi join (from counted anti join retried using ({listed(IDENTITY)})) using ({listed(IDENTITY)}))"
-"""What a retry of the quarantine re-admits is of batches that were judged before."""
+"""Rows that a retry of the quarantine re-admits are of batches that were judged before."""
 ROW = (
     'struct_pack(entity := {entity}, "at" := {at}, step := {step}, begins := {begins}, bronze_batch := {event}, bronze_row := {row},'
     ' part := {part}, window_start := {start}::timestamp, window_end := {end}::timestamp) as "@"'
@@ -103,7 +103,7 @@ OF_COUNTS = f"""
   select {ROW.format(entity="entity", at="ends_at", step="step", **NO_LINEAGE)}, {{counts}}
   from due join lives using (entity, begins_in) left join counts using (entity, begins_in, ends_at) where step < ends_in
 """
-"""Of intervals in a row in which nothing is counted the first ones, and the last one of each step: those between them have its verdict."""
+"""Intervals in a row in which nothing is counted have one verdict: the first ones stand for them, and the last one of each step."""
 EMPTY_IN_A_ROW = 100
 FATES = ("quarantined", "late", "duplicates", "conflicts")
 COUNTS = ("events", "readings", *FATES)

@@ -21,7 +21,7 @@ from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.positions import FlowPosition
 
 LATE, CAME_LATE = "silver.late", "cause = 'late'"
-"""What a retry of the quarantine re-admits is of batches that were judged long ago; a replay judges it."""
+"""Rows that a retry of the quarantine re-admits are of batches that were judged long ago; a replay judges them."""
 OF_READING = "device_id, metric, event_time, value, unit, zone, groups, attributes, ingested_at, bronze_batch, bronze_row, part"
 CONFIG: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
 OF_LATE_READINGS = """

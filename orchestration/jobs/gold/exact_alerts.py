@@ -43,12 +43,12 @@ MEANING = (
 )
 """The settings that change states; who is notified is not among them."""
 WORDING = ("summary", "severity")
-"""Those that change rows from now on, and no state."""
+"""Settings that change rows from now on, and no state."""
 
 
 @dataclass(frozen=True)
 class Carry:
-    """What a slice leaves. `meaning`: of the alert that judged it; None before the first."""
+    """Carried from a slice to the next. `meaning`: of the alert that judged it; None before the first."""
 
     meaning: str | None = None
     states: dict[str, State] = field(default_factory=dict)

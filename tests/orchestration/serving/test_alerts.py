@@ -30,7 +30,7 @@ def at(minutes: float) -> datetime:
 
 
 def lake_of(folder: Path) -> Conf:
-    """Readings of an oven and a fridge each minute, one late batch of which no snapshot knows, final until minute 5."""
+    """Readings of an oven and a fridge each minute, and a batch of which no snapshot knows."""
     made = bare_conf(folder, metrics={"temperature": Metric("temperature", Aggregation.AVERAGE, 600, "degC")})
     of_all = {"metric": "temperature", "groups": ["kitchen"], "ingested_at": at(60), "bronze_row": 0, "part": 0}
     of_oven = [of_all | {"device_id": "oven", "event_time": at(n), "value": value, "bronze_batch": 0} for n, value in enumerate(OVEN)]
@@ -38,6 +38,11 @@ def lake_of(folder: Path) -> Conf:
     after = of_all | {"device_id": "fridge", "event_time": at(1), "value": 400.0, "bronze_batch": 1}
     store = LakeStore(made)
     write(store, "silver.readings", *of_oven, *of_fridge, after)
+    write(
+        store,
+        "bronze.events",
+        *({"bronze_batch": batch, "bronze_row": 0, "ingested_at": at(60), "ingested_on": at(60).date()} for batch in range(2)),
+    )
     SNAPSHOTS.append(made.lake, [Snapshot(0, at(60), 1, 0, {"silver.readings": 0}, {"kitchen": at(5)})])
     return made
 
@@ -51,7 +56,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Conf:
     return lake_of(tmp_path_factory.mktemp("plant"))
 
 
-def test_an_alert_is_judged_over_what_the_snapshot_has_until_it_is_final(plant: Conf) -> None:
+def test_an_alert_is_judged_over_what_the_snapshot_has_and_no_more(plant: Conf) -> None:
     assert rows(plant, HOT) == [("oven", "firing", at(1)), ("oven", "normal", at(3)), ("oven", "firing", at(4))]
     assert rows(plant, HOT, since=at(2)) == [("oven", "firing", at(4))]
 
@@ -60,9 +65,9 @@ def test_the_summary_says_how_often_how_long_and_for_whom_most(plant: Conf) -> N
     escalating = Alert("hot", HOT.signal, "value > 280", "value < 260", escalate=(Escalation(60, "high"),))
     for alert in (HOT, escalating):
         assert tried(plant, alert).summary() == (
-            "hot fired 2 times for 1 of 2, 0:03:00 in all; most for oven: 2 times, 0:03:00; 10 samples of 2 until 2026-01-05T00:05:00Z"
+            "hot fired 2 times for 1 of 2, 0:03:00 in all; most for oven: 2 times, 0:03:00; 12 samples of 2 until 2026-01-05T00:05:00Z"
         )
-    assert tried(plant, Alert("cold", HOT.signal, "value < 0")).summary() == "cold never fired; 10 samples of 2 until 2026-01-05T00:05:00Z"
+    assert tried(plant, Alert("cold", HOT.signal, "value < 0")).summary() == "cold never fired; 12 samples of 2 until 2026-01-05T00:05:00Z"
 
 
 def test_a_count_looks_at_the_readings_of_the_snapshot_too(plant: Conf) -> None:
