@@ -64,7 +64,7 @@ qualify row_number() over (partition by "@".entity order by "@micros" desc) = 1"
 
 @dataclass(frozen=True)
 class Carried:
-    """State of a signal between two slices. `newest`: the event time of the newest row of the signal, and `came` the wall clock of its step; the clock
+    """State of a signal between two slices. `newest`: the event time of its newest row, and `came` the wall clock of its step; the clock
     has passed `closed`, and rings at the wall clock `rings_at` for what waits. `rows`: of a table of DuckDB; None where nothing came.
     Instants in microseconds since 1970."""
 
