@@ -31,7 +31,7 @@ KINDS: dict[str, Kind] = {
     "used": Counter("meter", 300, 100),
 }
 ALERTS = (
-    Alert("hot", Signal("reading", "power"), "value > 7", "value < 3", for_seconds=150, keep_firing_seconds=30),
+    Alert("hot", Signal("reading", "power"), "value > 7", "value < 3", for_seconds=250, keep_firing_seconds=30),
     Alert("warm", Signal("window", "power", "kitchen"), "value > 4"),
     Alert("busy", Signal("account", every_seconds=1), "events > 100"),
 )
@@ -114,7 +114,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "clock of a state": (other_flow(StateMachine, transitions=IN_TURNS), flows_and_alerts),
     "wraps of a flow": (other_flow(Counter, wraps_at=None), flows_and_alerts),
     "recovery of an alert": (lost_recovery, flows_and_alerts),
-    "hold time of an alert": (other_alert(for_seconds=140), flows_and_alerts),
+    "hold time of an alert": (other_alert(for_seconds=240), flows_and_alerts),
     "recovery threshold": (other_alert(recover_when=None), flows_and_alerts),
     "account of a batch": (lost_account, flows_and_alerts),
     "clock of an alert": (clock_that_restarts, flows_and_alerts),
