@@ -1,6 +1,6 @@
 """Planted bugs of flows and alerts: each kind of flow, and what an alert may forget or mistake; verify names them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -105,7 +105,10 @@ def late_readings_left_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def wall_clock_that_is_fast(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(exact_alerts, "judge", lambda *of: judge(*of[:-1], [wall + 10**6 for wall in of[-1]]))
+    def a_second_later(alert: Alert, states: Any, rows: pa.Table, walls: Sequence[int]) -> Judged:
+        return judge(alert, states, rows, [wall + 10**6 for wall in walls])
+
+    patch.setattr(exact_alerts, "judge", a_second_later)
 
 
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {
