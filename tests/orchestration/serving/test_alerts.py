@@ -14,7 +14,7 @@ from orchestration.serving.alerts import COLUMNS, tried
 from orchestration.serving.plots.alerts import draw, thresholds
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
-from orchestration.storage.tables import LakeStore
+from orchestration.storage.tables import LakeStore, ensure
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 from tests.commands import Tidemark
@@ -37,6 +37,7 @@ def lake_of(folder: Path) -> Conf:
     of_fridge = [of_all | {"device_id": "fridge", "event_time": at(n), "value": 4.0, "bronze_batch": 0} for n in range(6)]
     after = of_all | {"device_id": "fridge", "event_time": at(1), "value": 400.0, "bronze_batch": 1}
     store = LakeStore(made)
+    ensure(store.tables["silver.late"])
     write(store, "silver.readings", *of_oven, *of_fridge, after)
     write(
         store,
