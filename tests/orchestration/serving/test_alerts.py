@@ -59,7 +59,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Conf:
 
 def test_an_alert_is_judged_over_what_the_snapshot_has_and_no_more(plant: Conf) -> None:
     assert rows(plant, HOT) == [("oven", "firing", at(1)), ("oven", "normal", at(3)), ("oven", "firing", at(4))]
-    assert rows(plant, HOT, since=at(2)) == [("oven", "firing", at(4))]
+    assert rows(plant, HOT, since=at(2)) == [("oven", "normal", at(3)), ("oven", "firing", at(4))]
 
 
 def test_the_summary_says_how_often_how_long_and_for_whom_most(plant: Conf) -> None:
@@ -102,7 +102,7 @@ def test_the_command_prints_rows_to_stdout_and_the_summary_beside_it(
     monkeypatch.setattr("orchestration.conf.load.load", lambda folder: replace(plant, alerts={"hot": HOT}))
     picture = tmp_path / "made" / "hot.png"
     said = tidemark("alerts", "test", "hot", "--since", "2026-01-05T00:02", "--format", "json", "--png", picture)
-    (row,), err = said.rows, said.err
+    (_, row), err = said.rows, said.err
     assert (said.code, tuple(row)) == (0, COLUMNS)
     assert (row["changed_at"], row["entity"], row["state"], row["value"]) == ("2026-01-05T00:04:00Z", "oven", "firing", 300.0)
     assert err.startswith("hot fired 1 time for 1 of 2, 0:01:00 in all; ") and err.endswith(f"{picture}\n")
