@@ -44,7 +44,11 @@ class Steps:
         ]
         self._of_streams = rows_of(path_of(conf.lake, "ops.ticks"))
         record(store, snapshot, "silver.devices", "registry", DEVICES)
-        self._versions = store.execute("select epoch_us(registered_at), device_id, groups, is_known from registry order by all").fetchall()
+        query = (
+            "select epoch_us(registered_at), device_id, groups, is_known from registry"
+            " qualify row_number() over (partition by registered_at, device_id order by moved_at desc nulls last) = 1 order by all"
+        )
+        self._versions = store.execute(query).fetchall()
 
     def of_alert(self, alert: Alert, until: int) -> list[Step]:
         """Return the steps up to an instant, by the wall clock; a batch of the prefix is always among them."""

@@ -67,7 +67,8 @@ def memberships(lake: Lake, alert: Alert) -> list[Membership]:
     if not (signal.kind in OF_DEVICES or (signal.kind == "count" and signal.by == "device")):
         return []
     members, changes = set[str](), list[Membership]()
-    for version in sorted(registry.versions(lake.conf.lake), key=lambda version: version["registered_at"]):
+    versions = sorted(registry.versions(lake.conf.lake), key=lambda row: (row["registered_at"], row["moved_at"] or registry.ALWAYS))
+    for version in {(row["registered_at"], row["device_id"]): row for row in versions}.values():  # the last one says where it is now
         device = version["device_id"]
         is_member = version["is_known"] and (signal.group is None or signal.group in (version["groups"] or ()))
         if is_member != (device in members):
