@@ -38,10 +38,10 @@ def make_closings(store: duckdb.DuckDBPyConnection, conf: Conf, group: Group, st
     groups = conf.streams[group.stream]
     lateness = max(member.lateness_seconds for member in groups) * SECOND
     members = " or ".join(f"(list_contains(groups, {literal(one.name)}) and metric in {literal(one.metrics)})" for one in groups)
-    query = (
-        "select step, max(epoch_us(event_time)) from counted join alert_steps using (bronze_batch) where not is_late and ({}) group by step"
-    )
-    newest = dict(store.execute(query.format(members)).fetchall())
+    ahead = conf.ahead_of(group.stream)
+    clock = "epoch_us(event_time)" if ahead is None else f"least(epoch_us(event_time), wall + {ahead * SECOND})"
+    query = "select step, max({}) from counted join alert_steps using (bronze_batch) where not is_late and ({}) group by step"
+    newest = dict(store.execute(query.format(clock, members)).fetchall())
     rows, closed = list[tuple[int, int]](), -(2**60)
     for number, step in enumerate(steps):
         at = step.closes if step.batch is None else newest.get(number)

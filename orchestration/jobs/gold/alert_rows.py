@@ -80,7 +80,9 @@ def _closings(lake: Lake, alert: Alert, start: FlowPosition, steps: Sequence[Ste
     lateness = max(group.lateness_seconds for group in groups) * SECOND
     counts = " or ".join(f"({_any_group(names)} and metric in {literal(metrics)})" for metrics, names in by_metrics(groups).items())
     batches = Range(start.bronze_batch, max((step.batch for step in steps), default=start.bronze_batch)).sql()
-    query = f"select bronze_batch, max(event_time) as newest from rows where {batches} and ({counts}) group by bronze_batch"
+    ahead = lake.conf.ahead_of(stream)
+    clock = "event_time" if ahead is None else f"least(event_time, ingested_at + interval '{ahead} seconds')"
+    query = f"select bronze_batch, max({clock}) as newest from rows where {batches} and ({counts}) group by bronze_batch"
     newest = dict[int, int]()
     for piece in pieces(lake, READINGS, query):
         newest |= dict(zip(piece["bronze_batch"].to_pylist(), piece["newest"].cast(pa.int64()).to_pylist(), strict=True))
