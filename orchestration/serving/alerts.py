@@ -73,7 +73,7 @@ def tried(conf: Conf, alert: Alert, since: datetime = EPOCH) -> Trial:
     if snapshot is None:
         raise TidemarkError(f"{conf.lake} has no snapshot yet: make one with `{conf.command} run --once`.")
     closed = snapshot.closed_until.get(conf.stream_of.get(alert.signal.group or "", ""), EPOCH)
-    end = FlowPosition(snapshot.bronze_batch, ANY_TIME, 0, to_micros(closed) // 1000)
+    end = FlowPosition(snapshot.bronze_batch, ANY_TIME, closed_until_ms=to_micros(closed) // 1000)
     samples, changes = [SAMPLES.empty_table()], [ALERTS.empty_table()]
     for judged in ExactAlert(alert).from_the_first(Lake(conf, None), end):
         samples.append(judged.samples)

@@ -123,7 +123,7 @@ class ExactAlert:
         closed = start.closed_until_ms
         if self.alert.signal.kind in OF_WINDOWS:
             closed = max(closed, prefix.positions[str(self._stream(lake))].closed_until_ms)
-        return self._within(lake, start, FlowPosition(max(prefix.bronze_batch, start.bronze_batch), ANY_TIME, 0, closed))
+        return self._within(lake, start, FlowPosition(max(prefix.bronze_batch, start.bronze_batch), ANY_TIME, closed_until_ms=closed))
 
     def _within(self, lake: Lake, start: FlowPosition, end: FlowPosition) -> FlowPosition:
         """Return the end of a slice on the way to `end`: windows are few, readings come by ranges of batches."""
