@@ -183,7 +183,7 @@ class _Judging:
                 self._become(entity, state, PENDING, cause.at, cause)
             case (("normal" | "recovering"), True):
                 self._become(entity, state, FIRING, cause.at, cause)
-            case "pending", True:
+            case "pending", True if self.alert.for_times:
                 state.times += 1
                 if state.times == self.alert.for_times:
                     self._become(entity, state, FIRING, state.since, cause)
