@@ -64,9 +64,9 @@ qualify row_number() over (partition by "@".entity order by "@micros" desc) = 1"
 
 @dataclass(frozen=True)
 class Carried:
-    """State of a signal between two slices. `newest`: the event time of its newest row, and `came` the wall clock of its step; the clock
-    has passed `closed`, and rings at the wall clock `rings_at` for what waits. `rows`: of a table of DuckDB; None where nothing came.
-    Instants in microseconds since 1970."""
+    """State of a signal between two slices. `newest`: the event time of the row that set its clock, and `came` the wall clock of its step.
+    The clock never goes back; it has passed `closed`, and rings at the wall clock `rings_at` for what waits. `rows`: of a table of DuckDB;
+    None where nothing came. Instants in microseconds since 1970."""
 
     newest: int | None = None
     came: int = 0
@@ -125,7 +125,7 @@ def pass_clock(alert: Alert, carried: Carried, newest: Mapping[int, int], walls:
     at, came, closed, closings = carried.newest, carried.came, carried.closed, []
     for step, wall in enumerate(walls):
         past, row_at = closed, wall if alert.signal.kind == "account" else newest.get(step)
-        if row_at is not None and (at is None or row_at > at):
+        if row_at is not None and (at is None or row_at > at + wall - came):
             at, came = row_at, wall
         if at is not None:
             closed = max(closed, at + wall - came - alert.wait_seconds * SECOND)

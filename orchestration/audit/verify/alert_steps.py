@@ -95,7 +95,7 @@ def make_clock(store: duckdb.DuckDBPyConnection, alert: Alert, steps: Sequence[S
     rows, past = list[tuple[int, int, int]](), -(2**60)
     for number, step in enumerate(steps):
         at = step.wall if alert.signal.kind == "account" else newest.get(number)
-        if at is not None and (reached is None or at > reached[0]):
+        if at is not None and (reached is None or at > reached[0] + step.wall - reached[1]):
             reached = at, step.wall
         until = past if reached is None else max(past, reached[0] + step.wall - reached[1] - alert.wait_seconds * SECOND)
         rows.append((number, past, until))
