@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.windows.spec import Group
+from gold.windows.spec import IN_ORDER, Group, kept_in_state
 from silver.aggregation import Aggregation
 from silver.spec import Metric
 
@@ -29,7 +29,6 @@ ALWAYS: dict[str, Callable[[], Column]] = {
     "sum": lambda: F.sum("value"),
     "latest": lambda: F.max_by("value", "event_time"),
 }
-IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
 ON_DEMAND: dict[str, Callable[[Metrics], Column]] = {
     "first": lambda _: F.min_by("value", "event_time"),
     "stddev": lambda _: F.stddev_samp("value"),
@@ -42,12 +41,6 @@ ON_DEMAND: dict[str, Callable[[Metrics], Column]] = {
     "north": lambda _: F.sum(F.cos(F.radians(F.col("value") % 360.0))),
 }
 """Computed only where a metric asks: median, quantile and readings keep every value of an open window in state."""
-NEEDS = {
-    **{Aggregation(name): (name,) for name in ("first", "stddev", "median", "quantile")},
-    **dict.fromkeys(IN_ORDER, ("readings",)),
-    Aggregation.CIRCULAR_MEAN: ("east", "north"),
-}
-"""Measures of ON_DEMAND, by aggregation type."""
 SHORTEST = 1e-9
 """Directions whose sum is shorter than this, per reading, cancel out: what is left of it is rounding."""
 HELD = "unix_micros(coalesce(get(readings, i + 1).event_time, window_end)) - unix_micros(reading.event_time)"
@@ -170,11 +163,6 @@ def by_metrics(groups: Sequence[Group]) -> dict[tuple[str, ...], list[str]]:
     for group in groups:
         names.setdefault(group.metrics, []).append(group.name)
     return names
-
-
-def kept_in_state(metrics: Metrics) -> list[str]:
-    """Names of ON_DEMAND that the metrics ask for."""
-    return sorted({name for metric in metrics.values() for name in NEEDS.get(metric.aggregation, ())})
 
 
 def measures(metrics: Metrics) -> list[Column]:

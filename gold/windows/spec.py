@@ -1,5 +1,6 @@
 """Device groups of groups.yml: frozen, free of Spark."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -7,8 +8,18 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
 from expectations.settings import EntryName, Identifier, MetricName, OrAbsent, Seconds, Setting, Text, Unique, UniqueSome
+from silver.aggregation import Aggregation
+from silver.spec import Metric
 
 FeatureName = Annotated[Text, Field(description="A metric, or device.metric.", examples=["temperature"])]
+
+IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
+NEEDS = {
+    **{Aggregation(name): (name,) for name in ("first", "stddev", "median", "quantile")},
+    **dict.fromkeys(IN_ORDER, ("readings",)),
+    Aggregation.CIRCULAR_MEAN: ("east", "north"),
+}
+"""Measures that an open window keeps for an aggregation type, beside those that every window has."""
 
 
 @dataclass(frozen=True)
@@ -66,3 +77,8 @@ class Group(Setting):
     late: Late = Late.AMEND
     """The fate of readings that come when their window is closed. `amend`: the window is computed again and emitted under the next
     revision. `keep_aside`: windows stay as they were emitted."""
+
+
+def kept_in_state(metrics: Mapping[str, Metric]) -> list[str]:
+    """List the measures of NEEDS that the metrics ask for."""
+    return sorted({name for metric in metrics.values() for name in NEEDS.get(metric.aggregation, ())})
