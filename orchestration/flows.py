@@ -28,8 +28,8 @@ from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.lanes import FLOW, lanes_of
 from orchestration.storage.meeting import Meeting
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
-from orchestration.storage.positions import FLOWS
-from orchestration.storage.silver_inputs import publish, silver_config
+from orchestration.storage.positions import FLOWS, passed_by_silver
+from orchestration.storage.silver_inputs import former_configs, publish, silver_config
 from silver.readings import readings
 
 
@@ -59,7 +59,8 @@ def silver_readings(lake: Lake) -> list[Flow]:
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
         events = lake.stream(name, EVENTS, start_of(lake, name).version, 1)
         events = events if of_lane is None else events.where(of_lane)
-        return readings(events, publish(lake), silver_config(lake.conf), lateness_seconds)
+        former = former_configs(lake, -1 if (passed := passed_by_silver(lake, name)) is None else passed)
+        return readings(events, publish(lake), silver_config(lake.conf), lateness_seconds, former)
 
     def flow(name: str, of_lane: str | None, lateness_seconds: int) -> Flow:
         rows = partial(accepted, name, of_lane, lateness_seconds)

@@ -4,7 +4,7 @@ The one way from payloads to readings: workers of a stream or a replay ask it, a
 null for a measurement is broken.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
 import duckdb
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from bronze.schema import INSTANT
 from silver.enrich import REFERENCE_KEYS, Enrichment, ReferenceData, referred
 from silver.measurements import ATTRIBUTES, measured
-from silver.policy import SilverConfig
+from silver.policy import FormerConfig, SilverConfig
 from silver.rules import rules_of
 from silver.schema import READING_COLUMNS
 
@@ -34,10 +34,27 @@ def conditions(config: SilverConfig) -> dict[str, str]:
     return {name: f"coalesce({holds}, false)" for name, holds in rules_of(config.policy, config.rules, config.ahead_seconds).items()}
 
 
-def judged(events: pa.Table, reference_data: ReferenceData, config: SilverConfig) -> Iterator[pa.Table]:
-    """Every measurement of every event, in pieces: `broken_rules`, the names of the rules that it breaks, and READING_COLUMNS."""
-    with closing(Judge(config, conditions(config))) as judge:
-        yield from judge.judged(events, reference_data)
+def judged(
+    events: pa.Table, reference_data: ReferenceData, config: SilverConfig, former: Sequence[FormerConfig] = ()
+) -> Iterator[pa.Table]:
+    """Every measurement of every event, in pieces: `broken_rules`, the names of the rules that it breaks, and READING_COLUMNS.
+
+    `former`: settings of earlier bronze batches, in order.
+    """
+    configs = (*(earlier.config for earlier in former), config)
+    for of_config, cut in zip(configs, cut_by_batch(events, [earlier.end for earlier in former]), strict=True):
+        if len(cut):
+            with closing(Judge(of_config, conditions(of_config))) as judge:
+                yield from judge.judged(cut, reference_data)
+
+
+def cut_by_batch(events: pa.Table, ends: Sequence[int]) -> Iterator[pa.Table]:
+    """Cut events into those of bronze batches before each end, and the rest."""
+    for end in ends:
+        is_before = pc.less(events["bronze_batch"], end)
+        yield events.filter(is_before)
+        events = events.filter(pc.invert(is_before))
+    yield events
 
 
 class EnrichedRows:

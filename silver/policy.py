@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass as plain_dataclass
 from dataclasses import field
 from enum import StrEnum
+from typing import NamedTuple
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -72,3 +73,10 @@ class SilverConfig:
     rules: tuple[Rule, ...] = ()
     load_registry_formats: Callable[[], Mapping[str, PayloadFormat]] | None = None
     ahead_seconds: Mapping[str, int] = field(default_factory=dict)
+
+
+class FormerConfig(NamedTuple):
+    """The settings by which bronze batches before `end`, and not before that of the one before it, are read."""
+
+    end: int
+    config: SilverConfig

@@ -5,7 +5,7 @@ A measurement is accepted when every rule holds for it: silver/judging.py, which
 silver/account.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from pickle import dumps, loads
 
@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from silver.enrich import ReferenceData
-from silver.judging import Judge, conditions
+from silver.judging import Judge, conditions, cut_by_batch
 from silver.measurements import OF_EVENT
-from silver.policy import SilverConfig
+from silver.policy import FormerConfig, SilverConfig
 from silver.schema import KEYS, READING_COLUMNS, READINGS
 
 LoadReferenceData = Callable[[], ReferenceData]
@@ -45,10 +45,12 @@ batch, which knows no order, the measurement that was kept then.
 """
 
 
-def readings(events: DataFrame, load: LoadReferenceData, config: SilverConfig, lateness_seconds: int) -> DataFrame:
+def readings(
+    events: DataFrame, load: LoadReferenceData, config: SilverConfig, lateness_seconds: int, former: Sequence[FormerConfig] = ()
+) -> DataFrame:
     """Accepted measurements, the first of each key. In a stream, a row behind the watermark is not among them (it is late). Keys are never
     null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest."""
-    rows = accepted(events, load, config)
+    rows = accepted(events, load, config, former)
     # A watermark begins at 1970, and what is before would be late in the first batch. So the operator sees such a time as the first instant
     # behind it, and the time itself beside the metric. All other rows it sees as they are, as checkpoints of before have them.
     is_before = F.unix_micros("event_time") < MILLISECOND
@@ -58,13 +60,19 @@ def readings(events: DataFrame, load: LoadReferenceData, config: SilverConfig, l
     return timed.dropDuplicates(["device_id", "metric_at", "clock"]).select(*rows.columns)
 
 
-def accepted(events: DataFrame, load: LoadReferenceData, config: SilverConfig) -> DataFrame:
-    """Every measurement that breaks no rule, READING_COLUMNS. An event of a source without a shape has none."""
+def accepted(events: DataFrame, load: LoadReferenceData, config: SilverConfig, former: Sequence[FormerConfig] = ()) -> DataFrame:
+    """Every measurement that breaks no rule, READING_COLUMNS. An event of a source without a shape has none.
+
+    `former`: settings of earlier bronze batches, in order.
+    """
+    configs = (*(earlier.config for earlier in former), config)
+    shapes = [shape for of_batches in configs for shape in of_batches.shapes.values()]
     # What no format reads goes to no worker (measured: 0.3 us an event for both).
-    unread = {"header": not any(shape.format == "csv" for shape in config.shapes.values())}
-    unread |= {"position": not any(shape.is_read_by_position for shape in config.shapes.values())}
+    unread = {"header": not any(shape.format == "csv" for shape in shapes)}
+    unread |= {"position": not any(shape.is_read_by_position for shape in shapes)}
     read = [F.lit(None).cast("string").alias(name) if is_unread else name for name, is_unread in unread.items()]
-    in_worker = partial(_accepted, dumps((config, conditions(config))), load)
+    pickled = [dumps((of_batches, conditions(of_batches))) for of_batches in configs]
+    in_worker = partial(_accepted, pickled, [earlier.end for earlier in former], load)
     return events.select(*OF_EVENT, "payload", *read).mapInArrow(in_worker, from_arrow_schema(READINGS))
 
 
@@ -79,14 +87,17 @@ def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:
     return readings.join(late.select(*KEYS), on=KEYS, how="left_anti").select(*readings.columns)
 
 
-def _accepted(pickled: bytes, load: LoadReferenceData, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    judge, reference_data = _judge(pickled), load()
+def _accepted(
+    pickled: Sequence[bytes], ends: Sequence[int], load: LoadReferenceData, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    reference_data = load()
     for batch in batches:
-        for piece in judge.accepted(pa.Table.from_batches([batch]), reference_data):
-            yield from piece.to_batches()
+        for of_config, events in zip(pickled, cut_by_batch(pa.Table.from_batches([batch]), ends), strict=True):
+            for piece in _judge(of_config).accepted(events, reference_data) if len(events) else ():
+                yield from piece.to_batches()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _judge(pickled: bytes) -> Judge:
     """The judge of a pickled conf and its conditions; compiled once a worker, which does many tasks."""
     return Judge(*loads(pickled))

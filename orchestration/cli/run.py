@@ -55,15 +55,15 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     """
     from rich.console import Console
 
-    from orchestration.conf.load import load
     from orchestration.engine.lake import Lake, heap_is_named
     from orchestration.engine.progress import Progress
     from orchestration.flows import flows
     from orchestration.storage import generations
+    from orchestration.storage.confs import conf_to_run
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import run_continuously, run_once
 
-    conf, stop, is_first, summaries = load(obj["conf"]), threading.Event(), True, list["Summary"]()
+    conf, stop, is_first, summaries = conf_to_run(obj["conf"]), threading.Event(), True, list["Summary"]()
     console = Console(stderr=True, force_terminal=False if format == "json" else None)
     with sole_writer(conf.lake) as lease, _noting(conf) as note:
         _listen(stop)
@@ -71,7 +71,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
             is_first = False
             generations.switch(conf.lake, datetime.now(UTC))
             # Another generation may have been built under another conf.
-            lake = Lake.open(obj["conf"])
+            lake = Lake(conf_to_run(obj["conf"]))
             lake.start = partial(_start, lease, stop)
             chosen = _chosen(flows(lake), layers, names)
             try:

@@ -35,7 +35,7 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     """Recompute silver and gold from bronze, with an evaluator of its own and without Spark, and compare them row by row.
 
     It compares the tables as they are. It compares the newest snapshot instead while a run writes, while a retry of the quarantine is half
-    done, and where gold is behind silver because a run was ended early.
+    done, and where gold is behind silver because a run was ended early. Each bronze batch is judged by the conf that it was read with.
 
     \b
     rows         rows compared; for bronze.events: measurements in its events
@@ -47,9 +47,12 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     Example:
       tidemark verify --group kitchen --since 2026-01-05
     """
+    from orchestration.audit.verify.confs import running_conf
     from orchestration.conf.load import load
 
-    conf = load(obj["conf"])
+    written = load(obj["conf"])
+    if (conf := running_conf(written)) is not written:
+        click.echo("the conf has changed and is not taken up yet: judged is by the one that the lake runs", err=True)
     for name in groups:
         if name not in conf.groups:
             raise click.BadParameter(f"'{name}' is not a group; the groups are {', '.join(conf.groups)}", param_hint="--group")
@@ -64,8 +67,6 @@ def _show(report: "Report", format: str) -> None:
     differences = [asdict(difference) for outcome in report.outcomes for difference in outcome.first]
     if differences and format == "table":
         show(differences, format, SIDE_BY_SIDE)
-    if any(row["table"] == "silver.quarantine" and row["what"] != "missing" for row in differences):
-        click.echo("today's conf has other results for rows of silver.quarantine: `tidemark quarantine retry` applies it to them", err=True)
 
 
 def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot: int | None) -> "Report":

@@ -1,5 +1,6 @@
 """Loading a conf folder: its YAML files, checked all at once, into one frozen Conf. Takes a fraction of a second and no Spark."""
 
+import os
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,35 @@ from orchestration.location import Location
 from silver.rules import rules_of
 from silver.spec import PayloadFormat, Registry
 
+ACCEPTED = "TIDEMARK_ACCEPTED"
+"""The variable by which parts of `tidemark up` know the folder with the files of the conf that ran last."""
+
 
 def load(folder: Path) -> Conf:
-    """The conf; raises ConfError with one line per mistake, all of them at once."""
+    """The conf; raises ConfError with one line per mistake, all of them at once.
+
+    A part of `tidemark up` gets the conf that ran last, where the one in the folder has mistakes: what runs is started again after a crash.
+    """
+    try:
+        return read_conf(folder)
+    except ConfError:
+        if (accepted := accepted_files()) is None:
+            raise
+        return read_conf(folder, accepted)
+
+
+def accepted_files() -> Path | None:
+    """Return the folder with the files of the conf that ran last; None where this process is no part of `up`, or none has run."""
+    folder = Path(os.environ.get(ACCEPTED, ""))
+    return folder if ACCEPTED in os.environ and folder.is_dir() else None
+
+
+def read_conf(folder: Path, files_in: Path | None = None) -> Conf:
+    """Read the conf in a folder, or one of other files as if they were there; ConfError with one line per mistake."""
     if not folder.is_dir():
         text = "is not a folder; name the conf folder with --conf, or write one with `tidemark init DIR`"
         raise ConfError(str(Diagnostic(str(folder), 1, text)))
-    files, diagnostics = _checked(folder)
+    files, diagnostics = _checked(folder, files_in or folder)
     lines = tuple(map(str, sorted(diagnostics)))
     if not all(diagnostic.is_warning for diagnostic in diagnostics):
         raise ConfError("\n".join(lines))
@@ -49,14 +72,14 @@ def summary(conf: Conf) -> str:
     return f"no mistakes; pipeline {conf.pipeline} with {', '.join(parts)}"
 
 
-def _checked(folder: Path) -> tuple[dict[str, Any], set[Diagnostic]]:
+def _checked(folder: Path, files_in: Path) -> tuple[dict[str, Any], set[Diagnostic]]:
     """The settings of each file, None where it has mistakes: each object by itself, then what the sound ones mean together."""
     diagnostics: set[Diagnostic] = set()
     documents: dict[str, Document] = {}
     files: dict[str, Any] = {}
     sound: dict[str, Any] = {}
     for name in FILES:
-        document, unreadable = read_document(path := folder / f"{name}.yml")
+        document, unreadable = read_document(path := files_in / f"{name}.yml")
         if name in OPTIONAL and not path.exists():
             document, unreadable = Document(str(path), {name: None}, {}), []
         diagnostics |= set(unreadable)

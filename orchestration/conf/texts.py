@@ -28,10 +28,14 @@ from silver.policy import Policy
 from silver.spec import Metric, PayloadFormat, Registry
 
 Texts: TypeAlias = Mapping[str, str]
-"""By file, without `.yml`."""
+"""A text for each file, by its name without `.yml`."""
 Settings: TypeAlias = dict[str, Any]
 ENTRIES: dict[str, Any] = {"metrics": Metric, "devices": Device, "groups": Group, "flows": FlowSpec, "alerts": AlertSettings}
 """Files whose entries are read back by their type."""
+BOUNDS = ("lateness_seconds", "ahead_seconds")
+"""Settings of a source for its lane."""
+DECLARED_AS: dict[Any, Any] = {Registry: RegistrySettings}
+"""Types that declare what of a value is a secret, where its own type does not."""
 PIPELINE = (
     *("pipeline", "policy", "engine", "maintenance", "quality", "references", "sinks", "schedules", "page", "sql_server", "traces"),
     *("dbt_project", "channels"),
@@ -59,7 +63,7 @@ def settings_in(texts: Texts) -> dict[str, Settings]:
 
 @cache
 def meaning() -> frozenset[str]:
-    """Keys of a source that say how its payloads are read. Words are settings of metrics; a registry is asked before events are in bronze."""
+    """Keys of a source that say how its payloads are read. Words are settings of metrics; a registry is asked before events come."""
     return frozenset(key.key for field, key in _keys(PayloadFormat).items() if field not in {"words", "registry"})
 
 
@@ -72,13 +76,17 @@ def with_settings(conf: Conf, texts: Texts) -> Conf:
     entries = {name: _entries(kind, settings.get(name, {})) for name, kind in ENTRIES.items()}
     words = {name: metric.words for name, metric in entries["metrics"].items() if metric.words}
     meanings = {name: {key: source[key] for key in source if key in meaning()} for name, source in settings.get("sources", {}).items()}
+    bounds = {name: {key: source.get(key) for key in BOUNDS} for name, source in settings.get("sources", {}).items()}
     sources = {
-        name: replace(_source(conf, name, payload), payload_format=replace(payload, words=words, registry=_registry(conf, name)))
+        name: replace(
+            _source(conf, name, payload), payload_format=replace(payload, words=words, registry=_registry(conf, name)), **bounds[name]
+        )
         for name, payload in _entries(PayloadFormat, meanings).items()
     }
     rules = _entries(Rule, settings.get("rules", {}))
     policy = _adapter(Policy).validate_python(settings["pipeline"]["policy"])
-    return replace(conf, policy=policy, sources=sources, rules=tuple(rules.values()), notice_policies={**entries["alerts"]}, **entries)
+    kept: Any = entries | {"policy": policy, "sources": sources, "rules": tuple(rules.values()), "notice_policies": {**entries["alerts"]}}
+    return replace(conf, **kept)
 
 
 def _source(conf: Conf, name: str, payload: PayloadFormat) -> Source:
@@ -90,7 +98,8 @@ def _registry(conf: Conf, name: str) -> Registry | None:
 
 
 def _entries(kind: Any, entries: Settings) -> dict[str, Any]:
-    return _adapter(dict[str, kind]).validate_python(entries)  # type: ignore[no-any-return]
+    read: dict[str, Any] = _adapter(dict[str, kind]).validate_python(entries)
+    return read
 
 
 @cache
@@ -100,15 +109,18 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _of_source(source: Source) -> Settings:
     """Flatten what Python has apart: how its events come, and how its payloads are read."""
-    payload, transport = _plain(replace(source.payload_format, words={})), _plain(source.transport)
+    payload: Settings = _plain(replace(source.payload_format, words={}))
+    transport = _plain(source.transport)
     way = transport if isinstance(source.transport, LandingFolder) else {source.transport.kind: transport}
-    return payload | way | ({"paused": True} if source.is_paused else {})
+    bounds = {key: value for key in BOUNDS if (value := getattr(source, key)) is not None}
+    return payload | way | bounds | ({"paused": True} if source.is_paused else {})
 
 
 def _plain(value: Any, *, is_hidden: bool = False) -> Any:
     """Make JSON of a value of a conf."""
     if is_dataclass(value):
-        keys = _keys(type(value))
+        kind: Any = type(value)
+        keys = _keys(kind)
         cells = {field.name: getattr(value, field.name) for field in fields(value)}
         return {
             keys[name].key: _plain(cell, is_hidden=keys[name].is_hidden) for name, cell in cells.items() if cell not in keys[name].defaults
@@ -134,10 +146,10 @@ class _Key(NamedTuple):
 
 @cache
 def _keys(kind: Any) -> dict[str, _Key]:
-    """By field of a dataclass."""
+    """Return the key of each field of a dataclass."""
     if not is_pydantic_dataclass(kind):
         return {field.name: _Key(field.name, (field.default,), is_hidden=False) for field in fields(kind)}
-    hidden = _adapter(RegistrySettings if kind is Registry else kind).json_schema()["properties"]
+    hidden = _adapter(DECLARED_AS.get(kind, kind)).json_schema()["properties"]
     keys = {}
     for name, declared in kind.__pydantic_fields__.items():
         alias = str(declared.validation_alias or name)

@@ -1,10 +1,9 @@
 """`tidemark up`: start the parts that the conf asks for, keep them running, restart them when the conf changes, end all of them.
 
-Each part is a process (process.py). This one needs no Spark and opens no table.
+Each part is a process (process.py). This one needs no Spark, and asks the lake only whether it can go on with a conf.
 """
 
 import os
-import re
 import shutil
 import signal
 import threading
@@ -15,25 +14,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestration.conf.load import load
+from orchestration.conf.load import ACCEPTED, read_conf
+from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, describe
 from orchestration.service.jobs import Jobs
 from orchestration.service.journal import Journal
 from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
+from orchestration.service.refusal import Refusal
+from orchestration.storage.confs import files_in, held_back, refusal
 from orchestration.storage.lease import sole_writer
+from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.service_state import (
     FULL_BYTES,
-    RefusedConf,
     ServiceState,
     folder_of,
     keep_reserve,
     last_beat,
     read_service,
-    refused_conf,
     write_service,
 )
-from orchestration.utc import to_iso
 
 LOOK_SECONDS = 0.2
 CONF_SECONDS = 2.0
@@ -43,7 +43,6 @@ LEFTOVERS_SECONDS = 20.0
 TRIGGERS = 3
 LEAST_SILENCE_SECONDS, START_SECONDS = 30.0, 180.0
 """Streams without a heartbeat for so long count as hanging; `START_SECONDS` holds until the first one, as they read state first."""
-MISTAKE = re.compile(r"([^:;]+):(\d+): ")
 
 
 class Service:
@@ -52,7 +51,7 @@ class Service:
     def __init__(self, folder: Path, tell: Callable[[str], None], names: Sequence[str] = ()) -> None:
         """`folder`: the conf. `tell`: prints a line of the journal on the terminal. `names`: the parts to run; all parts if empty."""
         self._folder, self._tell, self._names = folder, tell, names
-        self.conf = load(folder)
+        self.conf = read_conf(folder)
         names_of_parts = [part.name for part in parts_of(self.conf)]
         if odd := sorted({*names} - {*names_of_parts}):
             raise ConfError(f"there is no part {odd[0]}; the parts of this conf are {', '.join(names_of_parts)}")
@@ -60,7 +59,9 @@ class Service:
         self._processes: dict[str, Process] = {}
         self._jobs, self._jobs_from = Jobs(self.conf, self._write), 0.0
         self._written: ServiceState | None = None
-        self._refused = refused_conf(self.conf.lake)
+        self._refusal = Refusal(folder, self._write)
+        self._waiting: Conf | None = None
+        """A conf without mistakes that the lake may refuse; after a replay it does not any more."""
         self._stamp = self._seen = _stamp(folder)
 
     def run(self) -> None:
@@ -71,8 +72,10 @@ class Service:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self.stop.set())
             self._journal = Journal(lake)
-            self._refused.remove(missing_ok=True)
             self._end_leftovers()
+            self._refusal.lift(self.conf)  # as an `up` that was killed left it
+            os.environ[ACCEPTED] = str(files_in(lake))
+            self._begin()
             self._follow_conf()
             next_look = 0.0
             try:
@@ -83,6 +86,15 @@ class Service:
                         self._follow_changes()
             finally:
                 self._end()
+
+    def _begin(self) -> None:
+        """Begin with the conf that ran last where the lake refuses the one that is written now; ConfError where none has run."""
+        if self._refusal.is_refused(self.conf, self.conf):
+            accepted = files_in(self.conf.lake)
+            if not accepted.is_dir():
+                raise refusal(LakeStore(self.conf), self._folder, held_back(LakeStore(self.conf)))
+            self._waiting, self.conf = self.conf, read_conf(self._folder, accepted)
+            self._jobs.follow(self.conf)
 
     def _end_leftovers(self) -> None:
         """End the processes of an `up` that was killed: they would hold the lake, or its ports."""
@@ -102,37 +114,23 @@ class Service:
                 self._processes[name] = Process(part, self._folder, self._write)
 
     def _follow_changes(self) -> None:
-        """If the conf has changed and has no mistakes, restart the parts that the change concerns."""
+        """If the conf has changed, has no mistakes and the lake can go on with it, restart the parts that the change concerns."""
         before, self._seen = self._seen, _stamp(self._folder)
-        if self._seen == self._stamp or self._seen != before:  # files are often saved one after another
-            return
-        self._stamp = self._seen
-        try:
-            conf = load(self._folder)
-        except ConfError as error:
-            mistakes = str(error).replace("\n", "; ")
-            self._write("up", f"conf has changed and has mistakes; all goes on as before: {mistakes}")
-            self._refuse(mistakes)
-            return
-        if conf.lake != self.conf.lake:
-            self._write("up", "conf names another lake now; all goes on as before: use `tidemark down`, then `tidemark up`")
-            self._refuse("it names another lake", "tidemark down && tidemark up --detach")
-            return
-        self._refused.remove(missing_ok=True)
+        if self._seen != self._stamp and self._seen == before:  # files are often saved one after another
+            self._stamp = self._seen
+            self._waiting = self._refusal.read_conf(self.conf)
+        if self._waiting is not None and not self._refusal.is_refused(self._waiting, self.conf):
+            conf, self._waiting = self._waiting, None
+            self._refusal.lift(conf)
+            self._take_up(conf)
+
+    def _take_up(self, conf: Conf) -> None:
         before_change, self.conf = self.conf, conf
         self._follow_conf()
         for name, process in self._processes.items():
             if concern_of(name, conf) != concern_of(name, before_change) or process.state.state == "stopped":
                 process.start_again("conf has changed")
         self._jobs.follow(conf)
-
-    def _refuse(self, sentence: str, command: str = "") -> None:
-        """Note for health why a changed conf is not taken up: since the first mistake, as long as there is one."""
-        where, before = MISTAKE.match(sentence), self._refused.read()
-        since = before.since if before else to_iso(datetime.now(UTC))
-        file, line = (where[1], int(where[2])) if where else ("", None)
-        with suppress(OSError):
-            self._refused.write(RefusedConf(file, line, sentence, command, since))
 
     def _look(self) -> None:
         is_full = shutil.disk_usage(self.conf.lake.local).free < FULL_BYTES
@@ -188,6 +186,7 @@ class Service:
         end = time.monotonic() + DRAIN_SECONDS
         for process in reversed(self._processes.values()):
             process.end(max(end - time.monotonic(), 0.1))
+        self._refusal.lift(self.conf)
         self._note(is_full=False)
 
     def _write(self, part: str, text: str) -> None:

@@ -1,13 +1,14 @@
 """Bindings of checkpoints: a flow goes on with the tables and under the plan of the conf that its checkpoint began with, or not at all."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from gold.windows.aggregates import kept_in_state
+from gold.flows.spec import FlowSpec
+from gold.windows.spec import Vector, kept_in_state
+from orchestration.conf.changes import SettingPath
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage import changed_settings
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import ask, is_table, max_in_log, open_table, table_id, written_by
 from orchestration.storage.seals import Seal
@@ -16,11 +17,33 @@ from orchestration.storage.tables import LakeStore, Table
 from orchestration.storage.views import of_groups
 
 BINDING = "tidemark.json"
+READINGS, ERAS, RETRIES = "silver.readings", "confs", "retries"
 REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
 REPAIR = f"Restore the checkpoint, or {REPLAY}"
 """Way out of a damaged checkpoint of a flow."""
-Plan = Mapping[str, str]
-"""The parts of the conf that a checkpoint depends on, in words, by subject."""
+NOTHING = "nothing"
+
+
+class Planned(NamedTuple):
+    """A part of the conf that a checkpoint depends on: the path of the setting, and its value in words."""
+
+    path: SettingPath
+    value: str
+
+
+class Era(NamedTuple):
+    """From this bronze batch on silver reads with the conf of that version in ops.confs."""
+
+    since_batch: int
+    version: int
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """A setting that a flow cannot go on with before a replay."""
+
+    path: SettingPath
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -45,10 +68,12 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
         _refuse_foreign(lake, flow, binding, written)
         if changed := changed_plan(lake, flow):
             raise TidemarkError(
-                f"{flow} cannot go on: {'; '.join(changed)}.\n"
+                f"{flow} cannot go on: {'; '.join(held.sentence for held in changed)}.\n"
                 "  Undo the change in conf, or run `tidemark replay`, which builds a new generation with the new conf."
             )
         _refuse_older(lake, flow, written)
+        if new := _values(plan_of(lake.conf, flow)).items() - binding["plan"].items():  # of groups and metrics that came since it began
+            _file(lake, flow).write(binding | {"plan": binding["plan"] | dict(new)})
         return
     _refuse_missing(lake, flow, written)
     begin(lake, flow, written, THE_BEGINNING)
@@ -61,7 +86,38 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) 
     of_default = _binding(lake, flow.partition("@")[0]) if "@" in flow else {}
     partitions = of_default.get("shuffle_partitions", lake.conf.engine.shuffle_partitions)
     binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": partitions}
-    _file(lake, flow).write(binding | {"start": start, "plan": plan_of(lake.conf, flow)})
+    _file(lake, flow).write(binding | {"start": start, "plan": _values(plan_of(lake.conf, flow))})
+
+
+def eras(lake: LakeStore) -> list[Era]:
+    """List the confs that silver reads bronze with, in order; none where silver has not begun, or began before confs were kept."""
+    return [Era(*era) for era in _binding(lake, READINGS).get(ERAS, [])]
+
+
+def begin_era(lake: LakeStore, era: Era) -> None:
+    """Note that silver reads bronze with another conf from a batch on."""
+    if binding := _binding(lake, READINGS):
+        before = [earlier for earlier in eras(lake) if earlier.since_batch < era.since_batch]
+        _file(lake, READINGS).write(binding | {ERAS: [*before, era]})
+
+
+def begin_with(lake: LakeStore, read: Sequence[Era], retried: Sequence[int]) -> None:
+    """Note by which confs a job has read the bronze batches before silver, and retries of quarantine have judged events."""
+    _file(lake, READINGS).write(_binding(lake, READINGS) | {ERAS: read, RETRIES: retried})
+
+
+def retries(lake: LakeStore) -> list[int]:
+    """List the versions of confs by which a retry of quarantine has judged events, the newest last."""
+    noted: list[int] = _binding(lake, READINGS).get(RETRIES, [])
+    return noted
+
+
+def note_retry(lake: LakeStore) -> None:
+    """Note that a retry of quarantine judges events by the conf that runs: they may hold what it gives, and not what theirs gave."""
+    if noted := eras(lake):
+        version = noted[-1].version
+        before = [earlier for earlier in retries(lake) if earlier != version]
+        _file(lake, READINGS).write(_binding(lake, READINGS) | {RETRIES: [*before, version]})
 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
@@ -75,28 +131,34 @@ def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     return int(_binding(lake, flow)["shuffle_partitions"])
 
 
-def changed_plan(lake: LakeStore, flow: str) -> list[str]:
+def changed_plan(lake: LakeStore, flow: str) -> list[HeldBack]:
     """List the changes of the conf since a flow of gold began with which it cannot go on; none for a flow that has not begun."""
     if not flow.startswith("gold.") or not (binding := _binding(lake, flow)):
         return []
-    began_with, plan = binding["plan"], plan_of(lake.conf, flow)
-    return [f"{about} was {began_with[about]}, and is {now} now" for about, now in plan.items() if began_with.get(about, now) != now]
+    began_with = binding["plan"]
+    return [
+        HeldBack(planned.path, f"{about} was {began_with[about]}, and is {planned.value} now")
+        for about, planned in plan_of(lake.conf, flow).items()
+        if began_with.get(about, planned.value) != planned.value and (planned.path[-1], planned.value) != ("vector", NOTHING)
+    ]
 
 
-def changed_since_begun(lake: LakeStore) -> list[changed_settings.Change]:
-    """Write down and return which settings of payloads have changed since silver began; nothing where it has not."""
-    binding = _binding(lake, changed_settings.FLOW)
-    return changed_settings.note_changes(lake, binding["plan"]) if binding else []
+def knows_group(lake: LakeStore, stream: str, group: str) -> bool:
+    """Whether a stream has begun with the group."""
+    return _late(group) in _binding(lake, f"gold.{stream}").get("plan", {})
 
 
-def plan_of(conf: Conf, flow: str) -> Plan:
-    """Describe the parts of the conf that must stay as they are while the checkpoint counts.
+def pipeline_of(lake: LakeStore) -> str | None:
+    """Return the pipeline that the lake belongs to; None where silver has not begun."""
+    return _binding(lake, READINGS).get("pipeline")
 
-    Of gold only what would lose or change rows in silence, or end the query: all else may change. Of silver what payloads mean. An open
-    window of gold knows its end only; state holds what the aggregation types ask for.
+
+def plan_of(conf: Conf, flow: str) -> dict[str, Planned]:
+    """Describe the parts of the conf that must stay as they are while the checkpoint counts, by subject.
+
+    Only what would lose or change rows in silence, or end the query: all else may change. An open window of gold knows its end only; state
+    holds what the aggregation types ask for. A vector may end, but not begin: earlier windows would have none.
     """
-    if flow == changed_settings.FLOW:
-        return changed_settings.settings_of_readings(conf)
     if not flow.startswith("gold."):
         return {}
     of_stream = conf.streams.get(flow.removeprefix("gold."), [])
@@ -104,8 +166,40 @@ def plan_of(conf: Conf, flow: str) -> Plan:
     plan = {}
     for name, metric in sorted(used.items()):
         sliding = f" every {metric.slide_seconds} s" if metric.slide_seconds else ""
-        plan[f"the window of {name} in conf/metrics.yml"] = f"{metric.step_seconds} s{sliding}"
-    return plan | {"what is aggregated beside count, min, max, sum and latest": ", ".join(kept_in_state(used)) or "nothing"}
+        about = f"the window of {name} in conf/metrics.yml"
+        plan[about] = Planned(("metrics", name, "step_seconds"), f"{metric.step_seconds} s{sliding}")
+    needing = [name for name, metric in used.items() if kept_in_state({name: metric})]
+    kept = Planned(("metrics", *needing[:1], *(["aggregation"] if needing else [])), ", ".join(kept_in_state(used)) or NOTHING)
+    plan["what is aggregated beside count, min, max, sum and latest"] = kept
+    for group in of_stream:
+        plan[_late(group.name)] = Planned(("groups", group.name, "late"), group.late.value)
+        plan[_vector(group.name)] = Planned(("groups", group.name, "vector"), _in_words(group.vector))
+    return plan
+
+
+def plan_of_flow(flow: FlowSpec) -> str:
+    """Describe the question of a flow of flows.yml, without what it leaves out."""
+    settings = asdict(flow.kind) | {"group": flow.group}
+    return f"{type(flow.kind).__name__} ({', '.join(f'{key} {value}' for key, value in settings.items() if value is not None)})"
+
+
+def _late(group: str) -> str:
+    return f"what becomes of late rows of {group} in conf/groups.yml"
+
+
+def _vector(group: str) -> str:
+    return f"the vector of {group} in conf/groups.yml"
+
+
+def _in_words(vector: Vector | None) -> str:
+    if vector is None:
+        return NOTHING
+    filled = f", filled for {vector.max_fill_seconds} s" if vector.max_fill_seconds else ""
+    return f"of each {vector.entity}: {', '.join(vector.features)}{filled}"
+
+
+def _values(plan: Mapping[str, Planned]) -> dict[str, str]:
+    return {about: planned.value for about, planned in plan.items()}
 
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:

@@ -103,10 +103,10 @@ def closed_until_ms(lake: LakeStore, stream: str, gold_batch: int) -> int:
     return max(offsets(lake.checkpoint(flow), gold_batch).watermark_ms, start_of(lake, flow).closed_until_ms)
 
 
-def passed_by_silver(lake: LakeStore) -> int | None:
-    """The newest bronze batch whose readings are all written; None before the first."""
-    done = last_batch(lake.checkpoint("silver.readings")).last_batch
-    return None if done is None else newest_read(lake, "silver.readings", done, "bronze.events")
+def passed_by_silver(lake: LakeStore, query: str = "silver.readings") -> int | None:
+    """The newest bronze batch whose readings are all written; None before the first. `query`: of a lane."""
+    done = last_batch(lake.checkpoint(query)).last_batch
+    return None if done is None else newest_read(lake, query, done, "bronze.events")
 
 
 def is_begun_by_silver(lake: LakeStore, version: int) -> bool:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from orchestration.conf.model import Conf
 from orchestration.location import Location
+from orchestration.storage.confs import former_confs
 from orchestration.storage.delta import is_table, path_of, table_of, version_of
 from orchestration.storage.lake_layout import CORRECTIONS, MAPPED
 from orchestration.storage.mapped_tables import mapped_reference_data, write_mapped
@@ -17,7 +18,7 @@ from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.registry import in_force
 from orchestration.storage.tables import LakeStore
 from silver.enrich import ReferenceData
-from silver.policy import SilverConfig
+from silver.policy import FormerConfig, SilverConfig
 
 _published: dict[Path, tuple[list[int], object]] = {}
 """The versions that this process has copied to a file, and the state of the file then."""
@@ -29,6 +30,11 @@ def silver_config(conf: Conf) -> SilverConfig:
     # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
     reread = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
     return SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, reread, conf.ahead_seconds)
+
+
+def former_configs(lake: LakeStore, after: int) -> list[FormerConfig]:
+    """Return the settings of bronze batches after one that came while another conf ran."""
+    return [FormerConfig(end, silver_config(conf)) for end, conf in former_confs(lake, after)]
 
 
 def reference_data(lake: LakeStore) -> ReferenceData:

@@ -26,7 +26,7 @@ from orchestration.jobs.watched_fields import Watched, watched_fields
 from orchestration.location import Location
 from orchestration.quality.history import RESULTS, last_runs
 from orchestration.rendering import lasting
-from orchestration.storage.changed_settings import changed_settings
+from orchestration.storage.confs import describe_unreplayed, unreplayed_changes
 from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.gate_state import failing_gates
 from orchestration.storage.lease import holder_of, is_held
@@ -123,10 +123,12 @@ def _of_part(part: PartState) -> Problem:
 
 def _of_conf(conf: Conf) -> Iterator[Problem]:
     if (refused := refused_conf(conf.lake).read()) is not None:
-        text = f"conf has changed and is not taken up; all goes on as before: {refused.sentence}"
+        where = f"{refused.file}:{refused.line}: " if refused.line else ""
+        text = f"conf has changed and is not taken up; all goes on as before: {where}{refused.sentence}"
         yield Problem(Severity.WARNING, "conf", text, from_iso(refused.since), "/runs", refused.command)
-    for changed in changed_settings(LakeStore(conf)):
-        yield Problem(Severity.NOTICE, f"conf {changed.setting}", str(changed), None, "/runs", "tidemark replay")
+    lake = LakeStore(conf)
+    for (change, _), text in zip(unreplayed_changes(lake), describe_unreplayed(lake), strict=True):
+        yield Problem(Severity.NOTICE, f"conf {change.setting}", text, None, "/runs", "tidemark replay")
 
 
 def _of_fields(conf: Conf) -> Iterator[Problem]:

@@ -19,13 +19,13 @@ from orchestration.flows import quarantine_retry
 from orchestration.jobs import device_looks, maintenance, missing_fields
 from orchestration.jobs.account import retry
 from orchestration.jobs.account.retry import Chosen
-from orchestration.jobs.gold import amendments, idle_groups
+from orchestration.jobs.gold import amendments, flows, idle_groups
 from orchestration.jobs.gold.exact_alerts import tick_if_due
-from orchestration.jobs.gold.flows import refuse_changed
 from orchestration.jobs.gold.snapshots import take_snapshot
-from orchestration.storage.bindings import bind, changed_since_begun
+from orchestration.storage.bindings import bind
 from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.commit import create, fence
+from orchestration.storage.confs import describe_unreplayed, held_back, keep_files, refusal, take_up
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
 from orchestration.storage.lanes import FLOW, begin_lanes
@@ -70,6 +70,8 @@ class PipelineRun:
         lake, names = self._lake, [flow.name for flow in self._flows]
         refuse_earlier_version(lake)
         refuse_damage(lake, names)
+        if held := held_back(lake):
+            raise refusal(lake, lake.conf.folder, held)
         self.feeds = Feeds(lake, self._intake, self.barrier, self._progress) if self._intake else None
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
         remember(lake.conf)
@@ -84,14 +86,16 @@ class PipelineRun:
             bind(lake, flow.name, flow.tables)
             if flow.name == FLOW:
                 begin_lanes(lake)
-        for change in changed_since_begun(lake):
-            self._progress.notice(Notice("settings have changed", {"reason": str(change)}))
+        take_up(lake, datetime.now(UTC))
+        for sentence in describe_unreplayed(lake):
+            self._progress.notice(Notice("settings have changed", {"reason": sentence}))
         for flow in self.flows["gold"]:
             amendments.refuse_older(lake, flow.name.removeprefix("gold."))
-        refuse_changed(lake)
+        flows.refuse_older(lake)
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
+        keep_files(lake.conf)
 
     def look_at_references(self) -> None:
         for problem in self._references.look_again():

@@ -32,8 +32,9 @@ from orchestration.jobs.gold.flows import follow_all
 from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.storage import generations, registry
-from orchestration.storage.bindings import Start, begin
+from orchestration.storage.bindings import Start, begin, begin_with
 from orchestration.storage.commit import create, fence
+from orchestration.storage.confs import confs_of_replay
 from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
@@ -215,7 +216,7 @@ def _make_room(following: Lake, plan: Plan) -> None:
 
 def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: Progress) -> int:
     """Append readings of the prefix and of what came meanwhile, and bind the stream to that; returns the last bronze batch."""
-    first = 0 if plan.since is None else _first_batch(following, plan.since)
+    since = first = 0 if plan.since is None else _first_batch(following, plan.since)
     if first:
         batch_replay.copy_before(following, recorded, first)
     built = recorded
@@ -225,6 +226,7 @@ def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: P
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
     up_to = first - 1
     begin_anew(following, up_to)
+    begin_with(following, *confs_of_replay(recorded.lake, since, datetime.now(UTC)))
     return up_to
 
 

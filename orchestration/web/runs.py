@@ -1,6 +1,6 @@
-"""The view of runs: jobs by the clock, snapshots, generations, and what cannot be reached now."""
+"""The view of runs: the conf that runs, jobs by the clock, snapshots, generations, and what cannot be reached now."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -8,20 +8,36 @@ from typing import Any
 from orchestration.connectors.outages import Kind, current_outage
 from orchestration.errors import ConfError
 from orchestration.storage import generations
+from orchestration.storage.confs import CONFS, difference_to_before, running
 from orchestration.storage.ops_tables import NOTES, RUNS, Note, RunOfJob
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
+from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.service_state import RefusedConf, refused_conf
 from orchestration.utc import from_iso
 from orchestration.web.queries import ViewRequest
 
-MOST, LONGEST_NOTE = 50, 2_000
+MOST, MOST_CONFS, LONGEST_NOTE = 50, 10, 2_000
+
+
+@dataclass(frozen=True)
+class ShownConf:
+    """A conf that the lake was run with. `differences`: to the one before it, lines of `grouped`."""
+
+    version: int
+    at: datetime
+    since_batch: int
+    is_running: bool
+    differences: Sequence[str]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Each the newest first, at most MOST. `declared`: name, cron and command of each job."""
+    """Each the newest first, at most MOST. `declared`: name, cron and command of each job. `refused`: a conf that `up` does not take up."""
 
     at: datetime
+    confs: Sequence[ShownConf]
+    refused: RefusedConf | None
     declared: Sequence[tuple[str, str, str]]
     jobs: Sequence[RunOfJob]
     snapshots: Sequence[Snapshot]
@@ -46,7 +62,15 @@ def shown_runs(request: ViewRequest) -> Runs:
         for name in of_kind
         if (outage := current_outage(conf.lake, kind, name))
     ]
-    return Runs(now, declared, jobs, SNAPSHOTS.newest(conf.lake, MOST), generations.switches(conf.lake)[::-1], down, notes)
+    confs, refused = [*_confs(LakeStore(conf))], refused_conf(conf.lake).read()
+    return Runs(now, confs, refused, declared, jobs, SNAPSHOTS.newest(conf.lake, MOST), generations.switches(conf.lake)[::-1], down, notes)
+
+
+def _confs(lake: LakeStore) -> Iterator[ShownConf]:
+    runs = running(lake)
+    for kept in CONFS.newest(lake.conf.lake, MOST_CONFS):
+        is_running = runs is not None and runs.version == kept.version
+        yield ShownConf(kept.version, kept.at, kept.since_batch, is_running, difference_to_before(lake.conf.lake, kept.version))
 
 
 def add_note(request: ViewRequest, form: dict[str, str]) -> None:

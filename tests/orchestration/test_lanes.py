@@ -1,6 +1,7 @@
 """Lanes end to end: sources hours apart, and ahead of their time, in one lake; nothing of one lane makes another late."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.lanes import lanes_of
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.status import flow_status
-from silver.policy import SilverConfig
+from silver.policy import FormerConfig, SilverConfig
 from silver.readings import LoadReferenceData, accepted
 from silver.schema import KEYS
 from tests.lakes import KITCHEN, SHAPE, conf, differences, event, land, latest, minutes, replay, run, run_until, table
@@ -179,8 +180,10 @@ def test_lanes_are_written_down_with_the_checkpoint(spark: SparkSession, tmp_pat
 
 
 def test_a_checkpoint_of_a_version_that_knew_no_lanes_goes_on(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def as_before(events: DataFrame, load: LoadReferenceData, config: SilverConfig, lateness_seconds: int) -> DataFrame:
-        return accepted(events, load, config).withWatermark("event_time", f"{lateness_seconds} seconds").dropDuplicates(KEYS)
+    def as_before(
+        events: DataFrame, load: LoadReferenceData, config: SilverConfig, lateness_seconds: int, former: Sequence[FormerConfig]
+    ) -> DataFrame:
+        return accepted(events, load, config, former).withWatermark("event_time", f"{lateness_seconds} seconds").dropDuplicates(KEYS)
 
     made = conf(tmp_path, groups={"kitchen": KITCHEN})
     with monkeypatch.context() as patched:

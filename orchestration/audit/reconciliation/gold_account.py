@@ -14,8 +14,8 @@ from typing import Any
 
 from gold.windows.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
+from orchestration.audit.verify.confs import conf_history
 from orchestration.engine.lake import Lake
-from orchestration.storage.bindings import changed_plan
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
@@ -33,33 +33,35 @@ SECOND = 1_000_000
 # Instants are counted in microseconds since 1970; % is negative before it. One row a device, metric, list of groups and slide, so that
 # readings are gone through once, whatever the number of groups and of windows that hold them.
 SLIDES = """
-  select device_id, metric, groups, slide, steps, at - ((at % slide) + slide) % slide + slide as first_end, count(*) as n from (
-    select device_id, rows.metric, groups, slide, slides as steps, arrow_cast(event_time, 'Int64') as at
+  select device_id, metric, groups, slide, steps, at - ((at % slide) + slide) % slide + slide as first_end, count(*) as n,
+    min(bronze_batch) as first_batch
+  from (
+    select device_id, rows.metric, groups, slide, slides as steps, arrow_cast(event_time, 'Int64') as at, bronze_batch
     from {table} as rows join metrics on metrics.metric = rows.metric where bronze_batch <= {bronze_batch}
   ) where at >= {since} group by device_id, metric, groups, slide, steps, first_end
 """
 OF_SILVER = f"""
-  select member as group_name, device_id, metric, first_end + nth * slide as ends, n from (
-    select member, device_id, metric, first_end, slide, n, unnest(range(0, steps)) as nth from (
-      select unnest(groups) as member, device_id, metric, first_end, slide, steps, n from ({SLIDES})
+  select member as group_name, device_id, metric, first_end + nth * slide as ends, n, first_batch from (
+    select member, device_id, metric, first_end, slide, n, first_batch, unnest(range(0, steps)) as nth from (
+      select unnest(groups) as member, device_id, metric, first_end, slide, steps, n, first_batch from ({SLIDES})
     )
   )
 """
 READINGS, LATE_ROWS = (OF_SILVER.replace("{table}", table) for table in ("readings", "late"))
 WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
-  members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
+  members(group_name, metric, step, closed_until, is_amended, since_batch) as (values {{members}}),
   counts as (
-    select group_name, device_id, metric, ends, n as readings, 0 as late, 0 as set_aside, 0 as counted from ({READINGS})
+    select group_name, device_id, metric, ends, n as readings, 0 as late, 0 as set_aside, 0 as counted, first_batch from ({READINGS})
     union all
-    select group_name, device_id, metric, ends, 0, n, 0, 0 from ({LATE_ROWS})
+    select group_name, device_id, metric, ends, 0, n, 0, 0, first_batch from ({LATE_ROWS})
     union all
-    select group_name, device_id, metric, ends, 0, 0, 1, 0 from ({{set_aside}})
+    select group_name, device_id, metric, ends, 0, 0, 1, 0, null from ({{set_aside}})
     union all
-    select group_name, device_id, metric, ends, 0, 0, 0, n from ({{counted}})
+    select group_name, device_id, metric, ends, 0, 0, 0, n, null from ({{counted}})
   ),
   by_window as (
-    select group_name, device_id, metric, ends,
+    select group_name, device_id, metric, ends, min(first_batch) as first_batch,
       sum(readings) as readings, sum(late) as late, sum(set_aside) as set_aside, sum(counted) as counted
     from counts group by group_name, device_id, metric, ends
   ),
@@ -68,7 +70,7 @@ WINDOWS = f"""
       case when is_amended then 0 else set_aside + late end as kept_aside,
       case when is_amended and ends > closed_until then late else 0 end as waiting
     from by_window join members on members.group_name = by_window.group_name and members.metric = by_window.metric
-    where ends - step >= {{since}}
+    where ends - step >= {{since}} and coalesce(first_batch >= since_batch, true)
   ),
   balanced as (
     select *, readings + late - counted - kept_aside - waiting as rest from placed
@@ -88,7 +90,7 @@ WRONG_WINDOWS = f"""
 """
 OPEN_WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
-  members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
+  members(group_name, metric, step, closed_until, is_amended, since_batch) as (values {{members}}),
   recent as (select * from readings where bronze_batch > {{after}} and event_time >= {{start}})
   select group_name, count(*) as windows, max(ends) as last_end from (
     select distinct rows.group_name, device_id, rows.metric, ends from ({OF_SILVER.replace("{table}", "recent")}) as rows
@@ -111,10 +113,11 @@ class OpenGoldTables:
 
 
 def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
-    """Open the tables that the snapshot pins, without groups that are `left_out`; None if there are no others. `since`: windows from
-    that day on."""
-    as_begun = {stream for stream in lake.conf.streams if not changed_plan(lake, f"gold.{stream}")}
-    groups = [group for group in _groups(lake, snapshot) if group.stream in as_begun]
+    """Open the tables that the snapshot pins; None if it has no group. `since`: windows from that day on.
+
+    Windows with readings from before a group had their metric are left out: gold counts what came since.
+    """
+    groups = _groups(lake, snapshot)
     if not groups:
         return None
     of_snapshot, available = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot, "gold.aggregates gold.late")
@@ -126,16 +129,6 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
         places |= of_kind
         words[word] = OF_GOLD.format(n="count" if view.key else 1, rows=view.select([*of_kind]))
     return OpenGoldTables({word: open_table(part.location, part.version) for word, part in places.items()}, words)
-
-
-def left_out(lake: Lake) -> list[str]:
-    """A sentence for each stream whose windows conf has changed: what gold holds cannot be compared with them."""
-    changes = {stream: changed_plan(lake, f"gold.{stream}") for stream in lake.conf.streams}
-    return [
-        f"gold.{stream} is left out: {'; '.join(reasons)}; `tidemark replay` builds it anew"
-        for stream, reasons in changes.items()
-        if reasons
-    ]
 
 
 def gold_account(lake: Lake, tables: OpenGoldTables) -> Rows:
@@ -172,6 +165,7 @@ def _groups(lake: Lake, snapshot: Snapshot) -> list[Group]:
 
 def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
+    history = conf_history(lake.conf, numbered(lake.conf.lake, snapshot.generation))
     slides = {name: metric.every_seconds for name, metric in metrics.items()}
     return {
         "bronze_batch": str(snapshot.bronze_batch),
@@ -181,7 +175,7 @@ def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date 
         ),
         "members": ", ".join(
             f"({literal(group.name)}, {literal(name)}, {metrics[name].step_seconds * SECOND}, "
-            f"{to_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND})"
+            f"{to_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND}, {history.since_batch(group.name, name)})"
             for group in groups
             for name in group.metrics
         ),

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -12,15 +13,18 @@ import duckdb
 from gold.windows.spec import Group, Late
 from orchestration.audit.verify.alerts import alert_outcomes
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
+from orchestration.audit.verify.confs import ConfHistory, conf_history
 from orchestration.audit.verify.flows import flow_outcome
-from orchestration.audit.verify.gold_windows import EVER, vectors, windows
+from orchestration.audit.verify.gold_windows import EVER, vectors, windows_by_conf
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.retries import judge_retried
 from orchestration.audit.verify.silver_account import prepare, silver_outcomes
 from orchestration.audit.verify.silver_evaluator import CHUNK_ROWS, Registered, evaluate_into
 from orchestration.audit.verify.store import (
     AGGREGATES,
     DEVICES,
     DUPLICATES,
+    LATE,
     LATE_FOR_GROUP,
     NUMBERS,
     QUARANTINE,
@@ -63,21 +67,23 @@ def verify(
     `since`: only what was ingested on that day or later, and windows that begin then or later; what is recorded of before is taken
     as it is. Flows and alerts are not compared then: what they carry begins with the first event.
     """
+    history = conf_history(conf, snapshot.generation)
+    conf = history.running
     chosen = [group for name, group in conf.groups.items() if groups is None or name in groups]
     start = EVER if since is None else datetime(since.year, since.month, since.day, tzinfo=UTC)
     with tempfile.TemporaryDirectory(prefix="tidemark-verify-") as folder, opened(Path(folder)) as store:
         began = time.monotonic()
-        first_batch = _evaluate(store, Path(folder), snapshot, conf, since, progress)
-        progress("silver", 0, 1)
-        for name, columns in (("readings", READINGS), ("late", READINGS), ("quarantine", QUARANTINE), ("duplicates", DUPLICATES)):
+        for name, columns in (("readings", READINGS), ("late", LATE), ("quarantine", QUARANTINE), ("duplicates", DUPLICATES)):
             record(store, snapshot, f"silver.{name}", name, columns, where=f"bronze_batch <= {snapshot.bronze_batch}")
+        first_batch = _evaluate(store, Path(folder), snapshot, history, since, progress)
+        progress("silver", 0, 1)
         prepare(store, first_batch)
         spent = time.monotonic() - began
         account, *of_silver = silver_outcomes(store, first_batch)
         outcomes = [replace(account, seconds=account.seconds + spent), *of_silver]
         for at, group in enumerate(chosen):
             progress(f"gold.{group.name}", at, len(chosen))
-            outcomes += _of_group(store, snapshot, conf, group, start)
+            outcomes += _of_group(store, snapshot, history, group, start)
         if groups is None and since is None:
             for flow in conf.flows.values():
                 progress(f"gold.{flow.name}", 0, 1)
@@ -87,7 +93,7 @@ def verify(
 
 
 def _evaluate(  # noqa: PLR0917
-    store: duckdb.DuckDBPyConnection, folder: Path, snapshot: LakeSnapshot, conf: Conf, since: date | None, progress: Progress
+    store: duckdb.DuckDBPyConnection, folder: Path, snapshot: LakeSnapshot, history: ConfHistory, since: date | None, progress: Progress
 ) -> int:
     """Makes `accepted` and `rejected`; the first bronze batch of these."""
     where = f"bronze_batch <= {snapshot.bronze_batch}" + ("" if since is None else f" and ingested_on >= date '{since.isoformat()}'")
@@ -98,48 +104,60 @@ def _evaluate(  # noqa: PLR0917
     record(store, snapshot, "silver.references", "referred", REFERENCES)
     registry = Registered(*(store.sql(f"from {rows}").to_arrow_table() for rows in (COUNTING, "referred")))
     events = chunks(batches(*bronze, EVENTS, where), CHUNK_ROWS)
-    evaluate_into(folder, events, counted["events"], registry, conf, lambda done: progress("bronze.events", done, counted["events"]))
-    evaluated_view(store, "accepted", READINGS, folder / "accepted")
-    evaluated_view(store, "rejected", QUARANTINE, folder / "rejected")
+    report = partial(_report, progress, counted["events"])
+    evaluate_into(folder, events, counted["events"], registry, history.eras, report)
+    evaluated_view(store, "accepted_0", READINGS, folder / "accepted")
+    evaluated_view(store, "rejected_0", QUARANTINE, folder / "rejected")
+    judge_retried(store, folder, history, registry, lambda among: chunks(batches(*bronze, EVENTS, f"{where} and {among}"), CHUNK_ROWS))
     # Without events to evaluate, all that is recorded is of earlier batches.
     return snapshot.bronze_batch + 1 if counted["first_batch"] is None else int(counted["first_batch"])
 
 
-def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Conf, group: Group, since: datetime) -> list[Outcome]:
+def _report(progress: Progress, events: int, done: int) -> None:
+    progress("bronze.events", done, events)
+
+
+def _of_group(
+    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, history: ConfHistory, group: Group, since: datetime
+) -> list[Outcome]:
     """Aggregates, and vectors where the group declares any."""
-    set_aside = None
+    metrics, set_aside = history.running.metrics, None
     if group.late is Late.KEEP_ASIDE:
         set_aside = "set_aside"
         record(store, snapshot, snapshot.generation.gold(group.stream, "late"), set_aside, LATE_FOR_GROUP, where=_of_group_alone(group))
-    longest = max(conf.metrics[name].step_seconds for name in group.metrics)
+    longest = max(metrics[name].step_seconds for name in group.metrics)
     reach = timedelta(seconds=longest + (group.vector.max_fill_seconds if group.vector else 0))
     readings_since = since if since == EVER else since - reach
-    windows(store, group, conf.metrics, snapshot.closed_until.get(group.stream, EVER), readings_since, set_aside)
+    _record_gold(store, snapshot, group, "aggregates", AGGREGATES)
+    windows_by_conf(store, group, history, snapshot.closed_until.get(group.stream, EVER), readings_since, set_aside)
     cells, sizes = ("window_end", *NUMBERS[:1], "count", *NUMBERS[1:]), dict.fromkeys(NUMBERS, "size") | {"value": "value_size"}
     of_windows = Comparison(f"gold.{group.name}_aggregates", ("device_id", "metric", "window_start"), cells, sizes)
-    outcomes = [timed(lambda: _of_gold(store, snapshot, group, "aggregates", AGGREGATES, of_windows, since))]
+    outcomes = [timed(lambda: _of_gold(store, "windows", of_windows, since))]
     if group.vector is not None:
-        vectors(store, group, group.vector, conf.metrics)
+        _record_gold(store, snapshot, group, "vectors", VECTORS)
+        vectors(store, group, group.vector, metrics)
         of_vectors = Comparison(
             f"gold.{group.name}_vectors",
             ("entity", "window_start"),
             ("window_end", "vector", "missing", "filled"),
             {"vector": "list:sizes"},
         )
-        outcomes.append(timed(lambda: _of_gold(store, snapshot, group, "vectors", VECTORS, of_vectors, since)))
+        outcomes.append(timed(lambda: _of_gold(store, "vectors", of_vectors, since)))
     return outcomes
 
 
-def _of_gold(  # noqa: PLR0917
-    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, group: Group, kind: str, columns: str, comparison: Comparison, since: datetime
-) -> Outcome:
-    """The latest revision of each key against what was computed."""
-    record(store, snapshot, snapshot.generation.gold(group.stream, kind), "revisions", columns, where=_of_group_alone(group))
-    key = ", ".join(comparison.key)
-    latest = f"select * from revisions qualify revision = max(revision) over (partition by {key})"
+def _record_gold(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, group: Group, kind: str, columns: str) -> None:
+    """Makes `revisions`: the latest of each key."""
+    record(store, snapshot, snapshot.generation.gold(group.stream, kind), "all_revisions", columns, where=_of_group_alone(group))
+    key = "device_id, metric, window_start" if kind == "aggregates" else "entity, window_start"
+    latest = f"from all_revisions qualify revision = max(revision) over (partition by {key})"
+    store.execute(f"create or replace temp table revisions as {latest}")
+
+
+def _of_gold(store: duckdb.DuckDBPyConnection, expected: str, comparison: Comparison, since: datetime) -> Outcome:
+    """Compare the latest revision of each key with what was computed."""
     begin = f"window_start >= timestamp '{since:%Y-%m-%d}'" if since != EVER else "true"
-    expected = {"aggregates": "windows"}.get(kind, kind)
-    return compared(store, f"(from ({latest}) where {begin})", f"(from {expected} where {begin})", comparison)
+    return compared(store, f"(from revisions where {begin})", f"(from {expected} where {begin})", comparison)
 
 
 def _of_group_alone(group: Group) -> str:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import duckdb
 
 from gold.windows.spec import Group, Vector
+from orchestration.audit.verify.compare import NEAR
+from orchestration.audit.verify.confs import ConfHistory
 from orchestration.audit.verify.store import fill
 from silver.aggregation import Aggregation
 from silver.spec import Metric
@@ -68,7 +70,7 @@ WINDOWS = """
   create or replace temp table windows as
   select device_id, metric, window_end - to_seconds(any_value(step)) as window_start, window_end,
     case any_value(aggregation) {of_type} end as value, count(*) as count, min(value) as min, max(value) as max, sum(value) as sum,
-    arg_max(value, event_time) as latest, greatest(abs(min(value)), abs(max(value))) as size,
+    arg_max(value, event_time) as latest, min(bronze_batch) as first_batch, greatest(abs(min(value)), abs(max(value))) as size,
     {value_size} as value_size
   from {placed} where window_end <= $closed_until group by device_id, metric, window_end
 """
@@ -117,6 +119,53 @@ def windows(  # noqa: PLR0917
     if any(metric.aggregation in IN_ORDER for metric in used):
         placed = NEIGHBOURS.format(placed=placed, in_order=tuple(map(str, IN_ORDER)))
     store.execute(WINDOWS.format(**_by_type(used), placed=placed), {"closed_until": _utc(closed_until)})
+
+
+OTHERWISE = """
+  create or replace temp table windows as
+  select n.* replace (
+    case when near(o.value, r.value, o.value_size) and not near(n.value, r.value, n.value_size) then o.value else n.value end as value)
+  from windows_now n left join windows o using (device_id, metric, window_end)
+  left join {recorded} r using (device_id, metric, window_end)
+"""
+REACHING_BACK = """
+  create or replace temp table reaching_back as
+  select device_id, w.metric, window_end from windows w join joined j on j.metric = w.metric and first_batch < since_batch
+"""
+
+
+def windows_by_conf(  # noqa: PLR0917
+    store: duckdb.DuckDBPyConnection,
+    group: Group,
+    history: ConfHistory,
+    closed_until: datetime,
+    since: datetime = EVER,
+    set_aside: str | None = None,
+    recorded: str = "revisions",
+) -> None:
+    """Makes `windows` of the group, each by the conf that gold may have closed it with.
+
+    Gold makes the value of a window when it closes, so of a metric that was aggregated otherwise a window has either value: the recorded
+    one counts where a conf gives it. Windows with readings from before the group had the metric are left out of `windows` and `recorded`.
+    """
+    metrics = history.running.metrics
+    windows(store, group, metrics, closed_until, since, set_aside)
+    store.execute(NEAR)
+    for era in reversed(history.eras[:-1]):
+        before = {name: era.conf.metrics.get(name, metrics[name]) for name in group.metrics}
+        if any(_counts(before[name]) != _counts(metrics[name]) for name in group.metrics):
+            store.execute("create or replace temp table windows_now as from windows")
+            windows(store, group, metrics | before, closed_until, since, set_aside)
+            store.execute(OTHERWISE.format(recorded=recorded))
+    joined = [(name, history.since_batch(group.name, name)) for name in group.metrics]
+    fill(store, "joined", "metric VARCHAR, since_batch BIGINT", joined)
+    store.execute(REACHING_BACK)
+    for name in ("windows", recorded):
+        store.execute(f"create or replace temp table {name} as from {name} anti join reaching_back using (device_id, metric, window_end)")
+
+
+def _counts(metric: Metric) -> tuple[object, ...]:
+    return metric.aggregation, metric.quantile, metric.wraps_at
 
 
 def _by_type(used: list[Metric]) -> dict[str, str]:

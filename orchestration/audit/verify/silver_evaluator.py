@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from orchestration.audit.verify.conditions import evaluated
+from orchestration.audit.verify.confs import ConfEra
 from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, fill, plain
 from orchestration.conf.model import Conf
@@ -39,8 +40,8 @@ WAITING_PER_PROCESS = 2
 KINDS = ("accepted", "rejected")
 
 ReportDone = Callable[[int], None]
-_evaluator: list["SilverEvaluator"] = []
-"""The evaluator of this worker process; empty in the process that started it."""
+_evaluators: list[tuple[int, "SilverEvaluator"]] = []
+"""Evaluators of this worker process; empty in the process that started it."""
 
 
 class Registered(NamedTuple):
@@ -199,30 +200,37 @@ def _built_in(conf: Conf) -> dict[str, str]:
     }
 
 
-def _begin(conf: Conf, registry: Registered) -> None:
+def _begin(eras: Sequence[ConfEra], registry: Registered) -> None:
     gc.disable()  # nothing here is cyclic, and looking for cycles among millions of rows is a fifth of the time
-    _evaluator[:] = [SilverEvaluator.of(conf, registry)]
+    _evaluators[:] = evaluators(eras, registry)
 
 
 def _work(chunk: pa.Table, folder: Path, number: int) -> int:
-    return write(_evaluator[0], chunk, folder, number)
+    return write(_evaluators, chunk, folder, number)
 
 
-def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: Registered, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
+def evaluators(eras: Sequence[ConfEra], registry: Registered) -> list[tuple[int, SilverEvaluator]]:
+    """Make one for each conf, beside the first bronze batch that was read with it."""
+    return [(era.since_batch, SilverEvaluator.of(era.conf, registry)) for era in eras]
+
+
+def evaluate_into(  # noqa: PLR0917
+    folder: Path, chunks: Iterable[pa.Table], events: int, registry: Registered, eras: Sequence[ConfEra], report: ReportDone
+) -> None:
     """Write Parquet files into `folder`/accepted and `folder`/rejected; `report` is called with the number of events done so far."""
     for kind in KINDS:
-        (folder / kind).mkdir()
+        (folder / kind).mkdir(parents=True)
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     done = 0
     if events < WORTH_PROCESSES or processes == 1:
-        evaluator = SilverEvaluator.of(conf, registry)
+        made = evaluators(eras, registry)
         for number, chunk in enumerate(chunks):
-            done += write(evaluator, chunk, folder, number)
+            done += write(made, chunk, folder, number)
             report(done)
         return
     # Not forked: threads of DuckDB and of the Delta reader would be missing in the copy.
     spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, spawned, _begin, (conf, registry)) as pool:
+    with ProcessPoolExecutor(processes, spawned, _begin, (eras, registry)) as pool:
         waiting: deque[Future[int]] = deque()
         for number, chunk in enumerate(chunks):
             waiting.append(pool.submit(_work, chunk, folder, number))
@@ -234,9 +242,13 @@ def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registr
             report(done)
 
 
-def write(evaluator: SilverEvaluator, chunk: pa.Table, folder: Path, number: int) -> int:
-    """Evaluate one chunk and write its rows; return how many events it had."""
-    for kind, rows in zip(KINDS, evaluator.evaluate(chunk), strict=True):
-        if rows.num_rows:
-            pq.write_table(rows, folder / kind / f"{number:06d}.parquet")
+def write(evaluators: Sequence[tuple[int, SilverEvaluator]], chunk: pa.Table, folder: Path, number: int) -> int:
+    """Evaluate one chunk, each event by the conf of its batch, and write its rows; return how many events it had."""
+    rest = chunk
+    for at, (since_batch, evaluator) in reversed([*enumerate(evaluators)]):
+        is_of_era = pc.greater_equal(rest["bronze_batch"], since_batch)
+        events, rest = (rest.filter(is_of_era), rest.filter(pc.invert(is_of_era))) if at else (rest, rest)
+        for kind, rows in zip(KINDS, evaluator.evaluate(events), strict=True) if events.num_rows else ():
+            if rows.num_rows:
+                pq.write_table(rows, folder / kind / f"{number:06d}-{at}.parquet")
     return int(chunk.num_rows)

@@ -26,6 +26,7 @@ READINGS = f"""
   device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER,
   zone VARCHAR, groups VARCHAR[], attributes MAP(VARCHAR, VARCHAR), {LINEAGE}
 """
+LATE = f"{READINGS}, retry BIGINT"
 QUARANTINE = f"""
   broken_rules VARCHAR[], payload BLOB, header VARCHAR, device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE,
   position VARCHAR, received_at TIMESTAMP, {LINEAGE}

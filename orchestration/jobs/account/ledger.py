@@ -8,7 +8,7 @@ the tables, and repeats exactly that: Delta refuses what is there already.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +35,9 @@ from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGE
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.row_pieces import merged
+from orchestration.storage.silver_inputs import former_configs
 from silver import account
+from silver.policy import FormerConfig
 from silver.schema import KEYS
 
 TABLES = ("silver.quarantine", "silver.late", "silver.duplicates")
@@ -100,6 +102,10 @@ class _Account:
     is_pending: bool
     copies: list[pa.Table] = field(default_factory=list)
 
+    @cached_property
+    def former(self) -> list[FormerConfig]:
+        return former_configs(self.lake, self.batches.after)
+
     def write(self) -> Counts:
         """To each measurement what becomes of it; nothing to a table that gets nothing. Quarantine first: see account.split_as_decided."""
         good, with_kept = self.scratch / "good", self.scratch / "with_kept"
@@ -129,14 +135,15 @@ class _Account:
         for events in filter(len, merged(self._of_events("bronze.events", "*"))):
             self.copies.append(self._copies(events))
             others = account.among(events, account.OF_EVENT, self.copies[-1], "left anti")
-            for measurements in judged_events(self.lake, others):
+            for measurements in judged_events(self.lake, others, self.former):
                 broken, good = split(account.without_readings(measurements, readings))
                 add_good(good)
                 yield from account.quarantine(broken, others)
 
     def _copies(self, events: pa.Table) -> pa.Table:
         """Find events that came a second time, byte for byte, as they do if a sender got no answer: no rule need judge them."""
-        by_position = [name for name, shape in payload_formats(self.lake.conf).items() if shape.is_read_by_position]
+        shapes = [*payload_formats(self.lake.conf).items(), *chain.from_iterable(former.config.shapes.items() for former in self.former)]
+        by_position = sorted({name for name, shape in shapes if shape.is_read_by_position})
         payloads, batches = events["payload"].combine_chunks(), pc.min_max(events["bronze_batch"]).as_py()
         columns, of_batches = ", ".join((*account.OF_EVENT, *account.CONTENT)), "bronze_batch between {min} and {max}".format(**batches)
         same = (

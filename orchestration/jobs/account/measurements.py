@@ -4,7 +4,7 @@ Nothing here is bounded by how much there is: events come in pieces, and whateve
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from orchestration.storage.row_pieces import in_pieces
 from orchestration.storage.silver_inputs import reference_data, silver_config
 from silver import account
 from silver.judging import judged
+from silver.policy import FormerConfig
 
 KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""
@@ -32,14 +33,16 @@ Counts = Counter[tuple[str, int, str]]
 """Counts by kind, bronze batch and source."""
 
 
-def judged_events(lake: Lake, events: pa.Table, devices: pa.Table | None = None) -> Iterator[pa.Table]:
-    """Every measurement of these events, with the rules of today that it breaks; in pieces. Without Spark.
+def judged_events(lake: Lake, events: pa.Table, former: Sequence[FormerConfig] = (), devices: pa.Table | None = None) -> Iterator[pa.Table]:
+    """Every measurement of these events, with the rules that it breaks; in pieces. Without Spark.
 
-    `devices`: rows of silver.devices instead of those that count.
+    By today's rules; by those of `former` where bronze came while another conf ran. `devices`: rows of silver.devices instead of those
+    that count.
     """
     if len(events):
         recorded = reference_data(lake)
-        yield from judged(events, recorded if devices is None else recorded._replace(devices=devices), silver_config(lake.conf))
+        counting = recorded if devices is None else recorded._replace(devices=devices)
+        yield from judged(events, counting, silver_config(lake.conf), former)
 
 
 def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events: pa.Table) -> Iterator[pa.Table]:

@@ -37,6 +37,7 @@ from orchestration.jobs.account.measurements import (
 from orchestration.jobs.ranges import Range, cut, pieces
 from orchestration.location import Location
 from orchestration.storage import registry
+from orchestration.storage.bindings import note_retry
 from orchestration.storage.commit import append_rows, replace_rows
 from orchestration.storage.delta import literal, version_of, written_by
 from orchestration.storage.lake_layout import CORRECTIONS
@@ -140,6 +141,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
     corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in COUNTED[1:]}))
     written = PendingRetry(number, corrections.to_pylist(), versions)
+    note_retry(lake)
     _file(lake).write(written)
     crash.point(crash.Point.RETRY_NOTED)
     _carry_out(lake, written)
@@ -188,7 +190,7 @@ def _look_again(lake: Lake, chosen: Chosen, outcome: Path) -> Counts:
             of_range = partial(of_events, lake, where=batches.sql(), events=events)
             placed = pa.concat_tables(rows for name in ELSEWHERE for rows in of_range(name, retry.PLACED))
             for payloads in filter(len, merged(of_range("bronze.events", "*"), most_bytes=EVENT_BYTES)):
-                now = pa.concat_tables(judged_events(lake, payloads, counting))
+                now = pa.concat_tables(judged_events(lake, payloads, devices=counting))
                 before, elsewhere = (account.among(rows, account.OF_EVENT, payloads) for rows in (quarantined, placed))
                 changed = retry.changed(now, elsewhere, before)
                 replaced = account.among(before, account.OF_EVENT, changed)

@@ -1,7 +1,7 @@
 """The job gold.flows: flows of flows.yml and alerts of alerts.yml, brought up to the prefix of bronze at which gold is."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
@@ -12,11 +12,11 @@ from gold.flows.slices import READING, Slice, Stepped
 from gold.flows.spec import FlowSpec
 from gold.flows.steps import nothing_carried, readings_of, step
 from orchestration.engine.lake import Lake
-from orchestration.errors import TidemarkError
 from orchestration.jobs.gold import exact_alerts, lane_slices, slices
 from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
+from orchestration.storage.bindings import plan_of_flow
 from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep
 from silver.judging import PLAIN_INSTANT, retyped
 from silver.rules import READING as COLUMNS
@@ -34,16 +34,8 @@ def flow_positions(lake: Lake) -> dict[str, FlowPosition]:
     return {f"{FLOWS}/{incremental.name}": slices.position(lake, incremental).after for incremental in _incrementals(lake)}
 
 
-def refuse_changed(lake: Lake) -> None:
-    """TidemarkError for a flow whose state is of another question, or whose rows are ahead of its state. An alert begins anew."""
-    for flow in _flows(lake):
-        this = slices.position(lake, flow)
-        if this.number and this.plan != flow.plan:
-            raise TidemarkError(
-                f"flow {flow.name} in conf/flows.yml was {this.plan}, and is {flow.plan} now.\n"
-                "  Give it another name, under which it is computed from the first reading on; or put it back; or build silver and gold"
-                " anew with `tidemark replay`."
-            )
+def refuse_older(lake: Lake) -> None:
+    """TidemarkError for a flow or an alert whose rows are ahead of its state."""
     for incremental in _incrementals(lake):
         slices.refuse_older(lake, incremental)
 
@@ -64,9 +56,7 @@ class DeclaredFlow:
 
     @property
     def plan(self) -> str:
-        """Without what a flow leaves out."""
-        settings = asdict(self.spec.kind) | {"group": self.spec.group}
-        return f"{type(self.spec.kind).__name__} ({', '.join(f'{key} {value}' for key, value in settings.items() if value is not None)})"
+        return plan_of_flow(self.spec)
 
     def as_begun(self, plan: str) -> "DeclaredFlow":
         """Itself: one whose plan has changed is refused."""
@@ -99,8 +89,4 @@ class DeclaredFlow:
 
 
 def _incrementals(lake: Lake) -> list[Incremental]:
-    return [*_flows(lake), *exact_alerts.exact_alerts(lake)]
-
-
-def _flows(lake: Lake) -> list[DeclaredFlow]:
-    return [DeclaredFlow(flow) for flow in lake.conf.flows.values()]
+    return [*map(DeclaredFlow, lake.conf.flows.values()), *exact_alerts.exact_alerts(lake)]

@@ -51,6 +51,13 @@ def test_a_source_that_the_conf_no_longer_has_is_read_as_it_was_and_brings_nothi
     assert (plant.payload_format, plant.is_paused) == (conf.sources["plant"].payload_format, True)
 
 
+def test_a_source_keeps_its_bounds_of_then(folder: Path) -> None:
+    now = load(folder)
+    changed(folder, "sources", "    format: json", "    format: json\n    lateness_seconds: 60\n    ahead_seconds: 7200")
+    then = load(folder)
+    assert with_settings(now, texts_of(then)).bounds == then.bounds != now.bounds
+
+
 def test_a_comment_a_default_that_is_written_out_and_another_order_make_no_difference(folder: Path) -> None:
     before = digest_of(texts_of(load(folder)))
     changed(folder, "sources", "    format: json", "    # read line by line\n    format: json\n    paused: false")
@@ -67,7 +74,9 @@ def test_a_comment_a_default_that_is_written_out_and_another_order_make_no_diffe
 
 def test_of_what_no_message_shows_the_texts_have_a_digest_and_references_as_they_are(folder: Path) -> None:
     address = "https://hooks.example.com/services/T000/canary"
-    (folder / "alerts.yml").write_text(f"channels:\n  night: {{webhook: {{url: '{address}'}}}}\n  day: {{webhook: {{url: '${{env:DAY}}'}}}}\n")
+    (folder / "alerts.yml").write_text(
+        f"channels:\n  night: {{webhook: {{url: '{address}'}}}}\n  day: {{webhook: {{url: '${{env:DAY}}'}}}}\n"
+    )
     texts = texts_of(load(folder))
     assert "canary" not in json.dumps(texts)
     channels = json.loads(texts["pipeline"])["channels"]

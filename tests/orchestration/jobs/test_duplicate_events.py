@@ -1,6 +1,6 @@
 """The ledger where events came twice: the same account, whether by rules or by their bytes, and in pieces of any size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs.account import ledger, measurements
 from orchestration.storage import row_pieces
 from silver import account
+from silver.policy import FormerConfig
 from silver.schema import DUPLICATES
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, minutes, multiset, run, table
@@ -42,9 +43,9 @@ def accounted(spark: SparkSession, folder: Path) -> tuple[dict[str, Any], list[i
         land(folder, f"{name}.csv", ["T,when,P", "1,2026-01-05 01:00,2", "1,2026-01-05 01:00,2"], "rooms")
     judged: list[int] = []
 
-    def counting(lake: Lake, events: pa.Table) -> Iterator[pa.Table]:
+    def counting(lake: Lake, events: pa.Table, former: Sequence[FormerConfig]) -> Iterator[pa.Table]:
         judged.append(len(events))
-        return measurements.judged_events(lake, events)
+        return measurements.judged_events(lake, events, former)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "judged_events", counting)

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.supervisor.service_state import STOPPED
+from orchestration.conf.load import load
+from orchestration.storage.bindings import bind
+from orchestration.storage.confs import keep_files
+from orchestration.storage.tables import LakeStore
+from orchestration.supervisor.service_state import STOPPED, refused_conf
 from tests.collectors import write_conf
 from tests.disk import Disk
 from tests.server_process import free_ports
@@ -101,6 +105,53 @@ def test_a_conf_with_mistakes_changes_nothing_that_runs(up: Up, conf: Path) -> N
     until(lambda: "conf has changed and has mistakes" in up.said)
     assert up.part("collector") == before
     assert "metrics.yml:2" in up.said
+
+
+def test_a_conf_with_mistakes_is_written_down_and_a_part_that_ends_meanwhile_starts_again_with_the_one_before(up: Up, conf: Path) -> None:
+    until(lambda: accepts(conf))
+    keep_files(load(conf))
+    good = (conf / "metrics.yml").read_text()
+    (conf / "metrics.yml").write_text("metrics:\n  temperature: {unit: degC, aggregation: average, step_seconds: soon}\n")
+    until(lambda: refused_conf(up.lake).read() is not None)
+    refused = refused_conf(up.lake).read()
+    assert refused is not None
+    assert (refused.file, refused.line, refused.command) == (str(conf / "metrics.yml"), 2, "tidemark check")
+    assert refused.sentence.startswith("temperature.step_seconds is a text")
+    up.kill("collector")
+    until(lambda: up.part("collector").restarts == 1)
+    until(lambda: accepts(conf))
+    (conf / "metrics.yml").write_text(good)
+    until(lambda: refused_conf(up.lake).read() is None)
+
+
+def test_a_conf_that_the_lake_cannot_go_on_with_is_refused_until_it_is_put_back_or_replayed(conf: Path) -> None:
+    made = load(conf)
+    lake = LakeStore(made)
+    for flow in ("silver.readings", "gold.kitchen"):
+        bind(lake, flow, ())
+    keep_files(made)
+    metrics, good = conf / "metrics.yml", (conf / "metrics.yml").read_text()
+    running = Up(conf, "collector")
+    before = running.part("collector")
+    metrics.write_text(good.replace("step_seconds: 600", "step_seconds: 60"))
+    until(lambda: refused_conf(lake.conf.lake).read() is not None)
+    refused = refused_conf(lake.conf.lake).read()
+    assert refused is not None
+    assert (refused.file, refused.line, refused.command) == (str(metrics), 2, "tidemark replay")
+    assert refused.sentence == "the window of temperature in conf/metrics.yml was 600 s, and is 60 s now"
+    until(lambda: f"all goes on as before: {metrics}:2: the window of temperature" in running.said)
+    assert tidemark(conf, "check").returncode == 1
+    assert running.part("collector") == before
+    assert running.end() == 0
+    assert refused_conf(lake.conf.lake).read() is None  # nothing runs that could refuse it
+
+    again = Up(conf, "collector")  # it begins with the conf that ran last
+    assert refused_conf(lake.conf.lake).read() is not None
+    (lake.checkpoint("gold.kitchen") / "tidemark.json").local.unlink()
+    bind(LakeStore(load(conf)), "gold.kitchen", ())  # as a replay leaves it
+    until(lambda: refused_conf(lake.conf.lake).read() is None)
+    until(lambda: accepts(conf))
+    assert again.end() == 0
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from orchestration.errors import TidemarkError
 from orchestration.service.process import session_of
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
+from orchestration.supervisor.service_state import refused_conf
 from tests.collectors import write_conf
 from tests.lakes import event, land, minutes
 from tests.rows import at
@@ -87,3 +88,28 @@ def test_what_comes_is_in_gold_and_on_the_page_though_each_part_and_then_up_itse
     assert plant.up.end() == 0
     assert [process for session in sessions if session for process in session_of(session)] == []
     assert [tidemark(plant.conf, command).returncode for command in ("ledger", "verify")] == [0, 0]
+
+
+@pytest.mark.processes
+def test_a_conf_that_the_lake_cannot_go_on_with_stops_no_event_and_a_replay_takes_it_up(plant: Plant) -> None:
+    plant.bring(0)
+    until(lambda: plant.has(windows=4), pause_seconds=0.5)
+    metrics = plant.conf / "metrics.yml"
+    metrics.write_text(metrics.read_text().replace("step_seconds: 600", "step_seconds: 300"))
+    until(lambda: refused_conf(plant.up.lake).read() is not None)
+    refused = refused_conf(plant.up.lake).read()
+    assert refused is not None
+    assert (refused.file, refused.line, refused.command) == (str(metrics), 2, "tidemark replay")
+    assert f"{metrics}:2" in json.dumps(plant.overview())
+    plant.up.kill("streams")  # it starts again with the conf before
+    plant.bring(1)
+    until(lambda: plant.has(windows=10), lambda: plant.up.said, pause_seconds=0.5)
+    assert [tidemark(plant.conf, command).returncode for command in ("check", "ledger", "verify")] == [1, 0, 0]
+
+    assert tidemark(plant.conf, "replay", "--yes").returncode == 0
+    until(lambda: refused_conf(plant.up.lake).read() is None)
+    until(lambda: plant.has(windows=21), lambda: plant.up.said, pause_seconds=0.5)  # of five minutes each
+    plant.bring(2)
+    until(lambda: plant.has(windows=33), lambda: plant.up.said, pause_seconds=0.5)
+    assert plant.up.end() == 0
+    assert [tidemark(plant.conf, command).returncode for command in ("check", "ledger", "verify")] == [0, 0, 0]

@@ -127,7 +127,7 @@ def test_a_part_that_does_not_run_has_the_command_that_its_reason_names(
 
 
 def test_a_conf_that_was_refused_is_named_until_it_is_taken_up(conf: Conf) -> None:
-    refused = RefusedConf("groups.yml", 3, "groups.yml:3: kitchen.x is not a setting", "", "2026-01-01T12:00:00Z")
+    refused = RefusedConf("groups.yml", 3, "kitchen.x is not a setting", "", "2026-01-01T12:00:00Z")
     refused_conf(conf.lake).write(refused)
     problem = only(conf)
     assert problem.sentence == "conf has changed and is not taken up; all goes on as before: groups.yml:3: kitchen.x is not a setting"
