@@ -29,4 +29,4 @@ def test_the_conf_that_runs_its_difference_to_the_one_before_and_a_refused_one_a
         assert "rooms.label was Rooms, and is All rooms now" in shown
         assert "is_warm is new" in shown
         assert "conf/metrics.yml:2: the window &lt;b&gt; was 600 s" in shown
-        assert "conf/metrics.yml:2: the window &lt;b&gt; was 600 s, and is 60 s now; the conf before goes on" in running.ask("/")[2]
+        assert "is not taken up; all goes on as before: conf/metrics.yml:2: the window &lt;b&gt; was 600 s" in running.ask("/")[2]
