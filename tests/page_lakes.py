@@ -1,6 +1,6 @@
 """Lakes for the live page: one with something for every view, also late, unreadable and hostile, and one of thousands of devices."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -52,6 +52,7 @@ PATHS = st.sampled_from(
     [
         "/api/completions",
         "/api/overview",
+        "/api/tables",
         "/sql/answer.csv",
         "/sql/answer.parquet",
         "/sql",
@@ -63,7 +64,7 @@ PATHS = st.sampled_from(
     ]
 )
 PARAMETERS = st.dictionaries(
-    st.sampled_from(["text", "place", "query", "snapshot", "group", "device", "metric", "end", "span", "from", "to", "find", "of"]),
+    st.sampled_from(["text", "place", "name", "query", "snapshot", "group", "device", "metric", "end", "span", "from", "to", "find", "of"]),
     st.text(max_size=40) | st.sampled_from(["kitchen", "temperature", "9e99", "nan", "-1", "0001-01-01", "9999-12-31T23:59:59Z", "week"]),
     max_size=4,
 )
@@ -132,4 +133,32 @@ def many(folder: Path, count: int) -> Path:
     write(store, "gold.aggregates", *(window | of_group for of_group in of_groups))
     versions = {name: 0 for name in store.tables if name.startswith(("bronze", "silver", "gold")) and is_table(store.table_path(name))}
     SNAPSHOTS.append(conf.lake, [Snapshot(0, at("13:00:00"), 1, 0, versions | {"silver.readings": 1}, {"plant": at("12:10:00")})])
+    return written
+
+
+def living(folder: Path, now: datetime) -> Path:
+    """The conf of a lake without Spark: the oven has a closed window, and a reading of now in one that ends in the future."""
+    written = write_conf(folder, plant="path: ./landing")
+    (written / "groups.yml").write_text("groups:\n  kitchen: {metrics: [temperature], stream: plant}\n")
+    (written / "devices.yml").write_text("devices:\n  oven: {groups: [kitchen]}\n")
+    (written / "metrics.yml").write_text("metrics:\n  temperature: {aggregation: average, step_seconds: 3600}\n")
+    conf = load(written)
+    sync(conf.lake, conf.devices, now)
+    store, hour = LakeStore(conf), now.replace(minute=0, second=0, microsecond=0)
+    reading = {
+        "metric": "temperature",
+        "device_id": "oven",
+        "groups": ("kitchen",),
+        "source": "plant",
+        "ingested_at": now,
+        "bronze_batch": 0,
+    }
+    write(store, "silver.readings", reading | {"value": 21.0, "event_time": now})
+    window = {"metric": "temperature", "device_id": "oven", "device_group": "kitchen", "value": 20.0, "count": 2}
+    window |= {"revision": 0, "gold_batch": 0}
+    ends = [hour - timedelta(hours=before) for before in (3, 2)]
+    write(
+        store, "gold.aggregates", *(window | {"window_start": end - timedelta(hours=1), "window_end": end, "gold_batch": 0} for end in ends)
+    )
+    SNAPSHOTS.append(conf.lake, [Snapshot(0, now, 1, 0, {"silver.readings": 0, "gold.aggregates": 0}, {"plant": ends[-1]})])
     return written

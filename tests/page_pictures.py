@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.pages import CHROMIUM, chromium, served
 
-VIEWS = {"page": "/", "page-group": "/groups?group=kitchen&span=day"}
+VIEWS = {"page": "/", "page-group": "/groups?group=kitchen&span=day", "page-alerts": "/alerts"}
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with served(Path("conf").absolute()) as server, chromium() as browser:
         for scheme in ("light", "dark"):
-            context = browser.new_context(color_scheme=scheme, viewport={"width": 1200, "height": 800})
+            context = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 1000})
             for name, path in VIEWS.items():
                 page = context.new_page()
                 page.goto(f"{server.address}{path}")

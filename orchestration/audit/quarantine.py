@@ -22,6 +22,11 @@ BY_RULE = """
   from (select unnest(broken_rules) as rule, source, ingested_at from quarantine where {of})
   group by rule, source order by rows desc, rule, source
 """
+BY_FILE = """
+  select source, regexp_replace(position, '[/ ][0-9]+$', '') as file, count(*) as rows, max(ingested_at) as last_ingested_at
+  from quarantine where array_has(broken_rules, {rule}) group by 1, 2 order by rows desc, file limit {limit}
+"""
+"""A file, or what a message came by: a topic and its partition, or a request."""
 STORED = ", ".join(name for name in (*SHOWN, "header") if name != "reason")
 NEWEST = f"select {STORED} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
 
@@ -41,7 +46,12 @@ def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
     of_rule = CONDITIONS[TABLE] if rule is None else f"array_has(broken_rules, {literal(rule)})"
     of_source = "true" if source is None else f"source = {literal(source)}"
     rows, reasons = _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit)), _reasons(lake)
-    return [row | {"reason": "; ".join(reasons.of(row).values())} for row in rows]
+    return [row | {"reason": "; ".join(dict.fromkeys(reasons.of(row).values()))} for row in rows]
+
+
+def counted_by_file(lake: Lake, rule: str, limit: int) -> Rows:
+    """Count the rows that break a rule by source and file, the most first."""
+    return _ask(lake, BY_FILE.format(rule=literal(rule), limit=limit))
 
 
 def examples(lake: Lake, condition: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

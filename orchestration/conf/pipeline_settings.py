@@ -10,7 +10,20 @@ from cronsim import CronSim, CronSimError
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import ChannelName, Identifier, Number, OrAbsent, PlainText, Problem, Setting, Text, Unique, Whole, of_pattern
+from expectations.settings import (
+    ChannelName,
+    Identifier,
+    Number,
+    OrAbsent,
+    PlainText,
+    Problem,
+    Setting,
+    Text,
+    Unique,
+    Whole,
+    of_pattern,
+    problems_of_zone,
+)
 from expectations.wording import quoted
 from orchestration.conf.place import absolute
 from orchestration.conf.reference_tables import ReferenceSettings
@@ -188,8 +201,11 @@ class PageSettings(Setting):
     """Who looks must have it: in the address, `?token=TOKEN`, or as `Authorization: Bearer TOKEN`."""
     names: Unique[Text] = Field(default=(), examples=[["plant.example"]])
     """Names, with their port where it is not that of the page, by which browsers call it, such as that of a proxy; others are refused."""
+    time_zone: Text = Field(default="UTC", examples=["Europe/Brussels"])
+    """Time zone of the instants on the page; whoever looks may switch to UTC or to the zone of the browser."""
 
     def problems(self) -> Iterator[Problem]:
+        yield from problems_of_zone("time_zone", self.time_zone)
         if not self.token and not is_loopback(self.host):
             yield Problem(("host",), f"is {quoted(self.host)}, which other machines reach; set page.token, or keep 127.0.0.1")
 

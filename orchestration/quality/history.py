@@ -47,8 +47,12 @@ MOST_RUNS = 200
 POINTS = """
   with runs as (select distinct run_id, table_name, suite from {results} where cause <> 'snapshot'),
   newest as (from runs qualify row_number() over (partition by table_name, suite order by run_id desc) <= {most})
-  select table_name, suite, expectation, details ->> '$.description', list((run_id, run_at, is_success, unexpected_percent) order by run_at)
-  from {results} semi join newest using (run_id, table_name, suite) group by all
+  select table_name, suite, expectation, description,
+    list((run_id, run_at, is_success, unexpected_percent, severity, case when is_last then observed end) order by run_at)
+  from (select *, details ->> '$.description' as description,
+      row_number() over (partition by table_name, suite, expectation, details ->> '$.description' order by run_at desc) = 1 as is_last
+    from {results} semi join newest using (run_id, table_name, suite))
+  group by all
 """
 
 
@@ -64,12 +68,14 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Point:
-    """Result of one run for one expectation; see Outcome."""
+    """Result of one run for one expectation; see Outcome. `observed`: of the newest run alone."""
 
     run_id: str
     run_at: datetime
     is_success: bool | None
     unexpected_percent: float | None
+    severity: str = Severity.CRITICAL.value
+    observed: str | None = None
 
 
 @dataclass(frozen=True)

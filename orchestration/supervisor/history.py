@@ -11,7 +11,7 @@ from orchestration.location import Location
 
 FOLDER, SUFFIX = "history", ".jsonl"
 DAYS = 8
-TAIL_BYTES = 65_536
+TAIL_BYTES, HOUR_BYTES = 65_536, 4 * 1024 * 1024
 
 
 def note(lake: Location, facts: Mapping[str, Any]) -> None:
@@ -37,6 +37,18 @@ def history(lake: Location, since: datetime) -> Iterator[dict[str, Any]]:
                     facts = json.loads(line)
                     if datetime.fromisoformat(facts["at"]) >= since:
                         yield facts
+
+
+def newer(lake: Location, read: dict[Path, int]) -> Iterator[dict[str, Any]]:
+    """Facts that were noted since the last call with this `read`, bytes by file; in the first one those of some thousand lines."""
+    for file in _files(lake)[-2:]:
+        with file.open("rb") as stream:
+            read[file] = stream.seek(read.get(file, max(file.stat().st_size - HOUR_BYTES, 0)))
+            whole = stream.read().rpartition(b"\n")[0]  # the last line may be half written
+            read[file] += len(whole)
+        for line in whole.splitlines():
+            with suppress(ValueError):
+                yield json.loads(line)
 
 
 def newest_batches(lake: Location) -> dict[str, dict[str, Any]]:

@@ -1,33 +1,60 @@
 """The view of alerts: what fires now, silences, changes and messages; and the actions of its forms."""
 
 import secrets
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import Any
 
+from gold.alerts.spec import Alert
 from orchestration.alerts.changes import firing, pinned_alerts
 from orchestration.alerts.notifications import NOTIFICATIONS, Notification
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
-from orchestration.utc import EPOCH
+from orchestration.storage.positions import step_file
+from orchestration.storage.tables import LakeStore
+from orchestration.utc import EPOCH, from_micros, to_iso
+from orchestration.web.pages import address
 from orchestration.web.queries import ViewRequest
+from orchestration.web.security import FormError
 
-MOST, LONGEST_TEXT = 100, 1_000
+MOST, MOST_DECLARED, LONGEST_TEXT = 100, 200, 1_000
+MARGIN, LONGEST_EPISODE = timedelta(minutes=30), timedelta(days=1)
+"""How much the chart of an episode shows before and behind it, and of one that goes on."""
 LENGTHS = {"30 min": timedelta(minutes=30), "2 h": timedelta(hours=2), "8 h": timedelta(hours=8), "1 d": timedelta(days=1)}
 """How long a silence lasts that is made here."""
 
 
+STATES = ("firing", "no data", "flapping", "recovering", "pending", "normal")
+"""The worst first."""
+
+
+@dataclass(frozen=True)
+class DeclaredAlert:
+    """`states`: how many entities are in each, the worst first. `last`: the newest change. `judged_until`: None as long as nothing came."""
+
+    alert: Alert
+    states: Mapping[str, int]
+    last: Mapping[str, Any] | None
+    judged_until: datetime | None
+
+
 @dataclass(frozen=True)
 class AlertFacts:
-    """`firing`: what is neither normal nor pending, the latest first; `fires`: how many. Of changes and messages the newest MOST."""
+    """`declared`: the first MOST_DECLARED of `count`, those that fire first. `firing`: what is not normal or pending, the latest first;
+    `fires`: how many. `pending`: what is true, and not yet for long enough. Of changes and messages the newest MOST.
+    """
 
     at: datetime
-    declared: int
+    count: int
+    declared: Sequence[DeclaredAlert]
     fires: int
     firing: Sequence[dict[str, Any]]
+    pending: Sequence[dict[str, Any]]
     silences: Sequence[NotedSilence]
     changes: Sequence[dict[str, Any]]
     messages: Sequence[Notification]
@@ -35,17 +62,49 @@ class AlertFacts:
 
 def alerts(request: ViewRequest) -> AlertFacts:
     """Read what the view shows from the newest snapshot."""
-    pinned, now = pinned_alerts(request.conf.lake), request.now
-    fires = _firing(request.conf, now)
+    conf, pinned, now = request.conf, pinned_alerts(request.conf.lake), request.now
+    newest = [row for row in (pinned.newest() if pinned else ()) if row["alert"] in conf.alerts]
+    fires = firing_alerts(conf, now)
+    pending = [row | {"chart": _address_of_chart(conf, row, now)} for row in newest if row["state"] == "pending"]
     changes = pinned.history(EPOCH, MOST) if pinned else []
     held = [noted for noted in silences(request.conf.lake) if noted.ends_at > now]
     messages = NOTIFICATIONS.newest(request.conf.lake, MOST)
-    return AlertFacts(now, len(request.conf.alerts), len(fires), fires[:MOST], held, changes, messages)
+    return AlertFacts(now, len(conf.alerts), _declared(conf, newest), len(fires), fires[:MOST], pending[:MOST], held, changes, messages)
+
+
+def _declared(conf: Conf, newest: Sequence[Mapping[str, Any]]) -> list[DeclaredAlert]:
+    by_alert = defaultdict[str, list[Mapping[str, Any]]](list)
+    for row in newest:
+        by_alert[row["alert"]].append(row)
+    worst = {name: min((STATES.index(row["state"]) for row in rows), default=len(STATES)) for name, rows in by_alert.items()}
+    store, shown = LakeStore(conf), sorted(conf.alerts.values(), key=lambda alert: worst.get(alert.name, len(STATES)))[:MOST_DECLARED]
+    alerts = []
+    for alert in shown:
+        counts = Counter(row["state"] for row in by_alert[alert.name])
+        states = {state: counts[state] for state in STATES if counts[state]}
+        step, last = step_file(store, f"alerts/{alert.name}").read(), max(by_alert[alert.name], key=itemgetter("changed_at"), default=None)
+        until = from_micros(step.after.until) if step and step.after.bronze_batch >= 0 else None
+        alerts.append(DeclaredAlert(alert, states, last, until))
+    return alerts
+
+
+def _address_of_chart(conf: Conf, row: Mapping[str, Any], now: datetime) -> str:
+    """Return the address of the charts of an entity around its episode, where it has some."""
+    signal, entity = conf.alerts[row["alert"]].signal, row["entity"]
+    until = row["changed_at"] if row["state"] == "normal" else max(row["changed_at"], min(now, row["begun_at"] + LONGEST_EPISODE))
+    span = {"from": to_iso(row["begun_at"] - MARGIN), "to": to_iso(until + MARGIN)}
+    if signal.kind == "account":
+        return "/quarantine"
+    if entity in conf.groups:
+        return address("/groups", {"group": entity}, **span)
+    if signal.kind in ("window", "vector"):
+        return address("/groups", {"group": signal.group, "device": entity}, **span)
+    return address("/devices", {"device": entity}, **span)
 
 
 def acknowledge(request: ViewRequest, form: dict[str, str]) -> None:
     """Acknowledge the alert `alert_id` for `author`. ConfError if it does not fire any more."""
-    row = next((row for row in _firing(request.conf, request.now) if row["alert_id"] == form.get("alert_id")), None)
+    row = next((row for row in firing_alerts(request.conf, request.now) if row["alert_id"] == form.get("alert_id")), None)
     if row is None:
         raise ConfError("this alert has ended meanwhile, or is of another lake; go back, and load the page again.")
     author, note = _text(form, "author"), form.get("note", "").strip()[:LONGEST_TEXT]
@@ -56,9 +115,9 @@ def silence(request: ViewRequest, form: dict[str, str]) -> None:
     """Silence `alert` and `entity`, names with wildcards, from now on for `length`. ConfError if these are not valid."""
     alert, entity, author, reason = (_text(form, name) for name in ("alert", "entity", "author", "reason"))
     if not any(fnmatchcase(name, alert) for name in request.conf.alerts):
-        raise ConfError(f"no alert of alerts.yml has the name {alert}: * stands for any text, ? for one character.")
+        raise FormError("alert", f"no alert of alerts.yml has the name {alert}: * stands for any text, ? for one character.")
     if (length := LENGTHS.get(form.get("length", ""))) is None:
-        raise ConfError(f"a silence lasts one of {', '.join(LENGTHS)}; `tidemark alerts silence` makes others.")
+        raise FormError("length", f"a silence lasts one of {', '.join(LENGTHS)}; `tidemark alerts silence` makes others.")
     times = request.now, request.now + length
     made = NotedSilence(secrets.token_hex(4), alert, entity, *times, author=author, reason=reason, noted_at=request.now)
     SILENCES.append(request.conf.lake, [made])
@@ -72,15 +131,16 @@ def unsilence(request: ViewRequest, form: dict[str, str]) -> None:
     SILENCES.append(request.conf.lake, [replace(noted, ends_at=request.now, author=_text(form, "author"), noted_at=request.now)])
 
 
-def _firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    shown = firing(conf.lake, conf.alerts, now)
+def firing_alerts(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """List what fires, what nobody has seen first, then the latest first; each with `chart`, an address of the page."""
+    rows = [row | {"chart": _address_of_chart(conf, row, now)} for row in firing(conf.lake, conf.alerts, now)]
     return sorted(
-        shown, key=lambda row: (row["seen"] is not None, row["silenced_by"] is not None, -row["changed_at"].timestamp(), row["entity"])
+        rows, key=lambda row: (row["seen"] is not None, row["silenced_by"] is not None, -row["changed_at"].timestamp(), row["entity"])
     )
 
 
 def _text(form: dict[str, str], name: str) -> str:
     text = form.get(name, "").strip()
     if not text or len(text) > LONGEST_TEXT:
-        raise ConfError(f"the form wants {name}, of at most {LONGEST_TEXT:,} characters.")
+        raise FormError(name, f"the form wants {name}, of at most {LONGEST_TEXT:,} characters.")
     return text

@@ -15,6 +15,15 @@ from orchestration.web.spans import SPANS
 BARS, LEAST_HEIGHT = 120, 3.0
 """Bars of a chart; and the least percent at which a bar can be seen."""
 PERCENTS = (50, 99)
+STEPS = {
+    "addBatch": "compute and write",
+    "queryPlanning": "plan",
+    "latestOffset": "look for what is new",
+    "getBatch": "list the input",
+    "walCommit": "note what is about to be read",
+    "commitOffsets": "note what is done",
+}
+"""Steps of a batch by their names in Spark."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +44,10 @@ class FlowBatches:
 
 @dataclass(frozen=True)
 class Batches:
-    """`warnings`: what runs have warned of, the newest first."""
+    """Batches since `since`. `warnings`: what runs have warned of, the newest first."""
 
     at: datetime
+    since: datetime
     span: str
     flows: Sequence[FlowBatches]
     warnings: Sequence[Mapping[str, Any]]
@@ -56,7 +66,7 @@ def batches(request: ViewRequest) -> Batches:
         elif "seconds" in entry and (name := entry.get("flow") or entry.get("job")):
             by_flow[name].append(entry)
     flows = sorted((_of_flow(name, entries, since, now) for name, entries in by_flow.items()), key=lambda flow: -flow.longest)
-    return Batches(now, span, flows, warnings[:-51:-1])
+    return Batches(now, since, span, flows, warnings[:-51:-1])
 
 
 def _of_flow(flow: str, batches: Sequence[Mapping[str, Any]], since: datetime, now: datetime) -> FlowBatches:
@@ -65,7 +75,9 @@ def _of_flow(flow: str, batches: Sequence[Mapping[str, Any]], since: datetime, n
     newest = batches[-1]
     steps = {name: milliseconds / 1000 for name, milliseconds in newest.get("steps", {}).items() if name != "triggerExecution"}
     longest_step = max(steps.values(), default=0.0) or 1.0
-    slowest = [(name, took, 100 * took / longest_step) for name, took in sorted(steps.items(), key=lambda step: -step[1]) if took]
+    slowest = [
+        (STEPS.get(name, name), took, 100 * took / longest_step) for name, took in sorted(steps.items(), key=lambda step: -step[1]) if took
+    ]
     rows = sum(int(batch["rows"]) for batch in batches)
     bars = [*_bars(batches, since, now, seconds[-1])]
     return FlowBatches(flow, len(batches), rows, percentiles, seconds[-1], bars, slowest)

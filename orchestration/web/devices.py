@@ -1,17 +1,22 @@
 """The view of devices: those that were last seen the longest ago; for one device what became of its events, and its clock."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from orchestration.storage.delta import is_table, literal
 from orchestration.storage.registry import NEWEST, versions
 from orchestration.storage.tables import LakeStore
+from orchestration.web.charts import PARTS, Band, Chart, Points, bands_of, broken, limits_of
+from orchestration.web.pages import at
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
 
-MOST = 200
+MOST, MOST_CHARTS = 200, 20
 TABLES = {"readings": "silver.readings", "late": "silver.late", "duplicates": "silver.duplicates", "quarantined": "silver.quarantine"}
 OF_TABLE = """
   select device_id, '{kind}' as kind, count(*) as rows, max(event_time) as measured_at, max(ingested_at) as came_at
@@ -30,6 +35,19 @@ BY_METRIC = """
   select metric, count(*) as rows, arg_max(value, event_time) as value, max(event_time) as measured_at
   from silver.readings where device_id = {device} and ingested_at > {start} and ingested_at <= {end} group by all order by metric
 """
+READINGS = """
+  select metric, epoch(event_time) as measured, value, readings from (
+    select metric, event_time, value, count(*) over (partition by metric) as readings,
+      ntile({parts}) over (partition by metric order by event_time) as place
+    from silver.readings where device_id = {device} and value is not null and {moment} > {start} and {moment} <= {end})
+  qualify readings <= 2 * {parts} or row_number() over (partition by metric, place order by value) = 1
+    or row_number() over (partition by metric, place order by value desc) = 1
+  order by metric, event_time
+"""
+ASIDE = """
+  select coalesce(event_time, ingested_at) as at, metric, broken_rules[1] as rule from silver.quarantine
+  where device_id = {device} and {moment} > {start} and {moment} <= {end} order by ingested_at desc limit 50
+"""
 DELAYS = """
   select median(delay) as fleet, max(delay) filter (device_id = {device}) as device
   from (select device_id, median(epoch(ingested_at) - epoch(event_time)) as delay
@@ -42,7 +60,7 @@ class Devices:
     """`all`: at most MOST of `count`, rows of ALL, those first that were not seen for the longest. `device` None: none is chosen.
 
     `delay`: seconds from measurement to arrival, the median of its readings; `fleet_delay`: the median of all devices. `metrics`: rows of
-    BY_METRIC. `registered`: versions of the device in the registry, the newest first.
+    BY_METRIC. `registered`: versions of the device in the registry, the newest first. `charts`: of its readings in the span.
     """
 
     at: datetime
@@ -55,6 +73,7 @@ class Devices:
     fleet_delay: float | None = None
     metrics: Sequence[Mapping[str, Any]] = ()
     registered: Sequence[Mapping[str, Any]] = ()
+    charts: Sequence[Chart] = ()
 
     @property
     def ahead(self) -> float | None:
@@ -65,7 +84,7 @@ class Devices:
 def devices(request: ViewRequest) -> Devices:
     """`device`; or `find`, a part of names; and a span that ends when the newest row came."""
     store = LakeStore(request.conf)
-    request = replace(request, tables=", ".join(("silver.devices", *TABLES.values())))
+    request = replace(request, tables=", ".join(("silver.devices", "gold.alerts", *TABLES.values())))
     tables = {kind: name for kind, name in TABLES.items() if is_table(store.table_path(name))}
     name, part = request.params.get("device", ""), request.params.get("find", "")
     came = " union all ".join(f"select max(ingested_at) as came_at from {table}" for table in tables.values())
@@ -84,4 +103,33 @@ def devices(request: ViewRequest) -> Devices:
     registered = sorted(versions(request.conf.lake, name), key=lambda row: row["registered_at"])
     device = next(iter(rows), dict.fromkeys(TABLES, 0) | {"name": name, "groups": (), "zone": None, "seen_at": None, "measured_at": None})
     metrics = request.rows(BY_METRIC.format(**values))
-    return Devices(request.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1])
+    charts = _charts(request, name, "event_time" if not span.name else "ingested_at", values, "quarantined" in tables)
+    return Devices(request.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1], charts)
+
+
+def _charts(request: ViewRequest, name: str, moment: str, values: Mapping[str, str], has_quarantine: bool) -> list[Chart]:
+    """Draw each metric over event time, with the alerts of the device and what was set aside. `moment`: the column that is in the span."""
+    lines: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
+    counts: dict[str, int] = {}
+    for row in request.rows(READINGS.format(**values, moment=moment, parts=PARTS)):
+        lines[row["metric"]].append((row["measured"], row["value"]))
+        counts[row["metric"]] = row["readings"]
+    if not lines:
+        return []
+    ends = [point[0] for points in lines.values() for point in (points[0], points[-1])]
+    bands = bands_of(request, [name], at(min(ends)), at(max(ends)))
+    if has_quarantine:
+        rows = request.rows(ASIDE.format(**values, moment=moment))
+        bands += [Band(row["at"], row["at"], f"{row['rule']} (quarantine)", "warning", row["metric"]) for row in rows]
+    drawn = []
+    for metric in (request.conf.metrics[metric] for metric in [*lines][:MOST_CHARTS] if metric in request.conf.metrics):
+        thinned = counts[metric.name] if counts[metric.name] > 2 * PARTS else 0
+        points = lines[metric.name] if thinned or metric.is_state else [*broken(lines[metric.name], _usual_gap(lines[metric.name]))]
+        line = [(name, "window", points)]
+        drawn.append(Chart(f"device {name}", metric, line, thinned, bands, limits_of(request.conf, metric, ("reading",)), of_readings=True))
+    return drawn
+
+
+def _usual_gap(points: Points) -> float:
+    """Return three times the usual time between two readings, in seconds."""
+    return 3 * median([following - x for (x, _), (following, _) in pairwise(points)] or [0.0])

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.requests import Request
 
 from orchestration.conf.model import Conf
@@ -19,9 +21,9 @@ from orchestration.serving.sql.completion import SnapshotTables, candidates, sta
 from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET, Encoded
 from orchestration.serving.sql.output import replacing
 from orchestration.web.queries import Queries, ViewRequest, table_of
-from orchestration.web.security import whole
+from orchestration.web.security import FormError, whole
 
-MOST_SHOWN, MOST_COLUMNS, MOST_DRAWN, MOST_LINES, MOST_WORDS = 200, 100, 5_000, 8, 40
+MOST_SHOWN, MOST_COLUMNS, MOST_DRAWN, MOST_LINES, MOST_BARS, MOST_WORDS, MOST_TABLES = 200, 100, 5_000, 8, 40, 40, 500
 LONGEST_CELL = 1_000
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 FORMATS = {"csv": CSV, "parquet": PARQUET}
@@ -30,14 +32,16 @@ EXAMPLE = "select * from silver.readings order by event_time desc limit 20"
 
 @dataclass(frozen=True)
 class Editor:
-    """`error`: why there is no answer. `count`, `columns_count`: of the whole answer, of which a part is shown. `chart`: see _chart."""
+    """`error`: why there is no answer. `count`, `columns_count`: of the whole answer, of which a part is shown.
+
+    `columns`: name, type, whether it has numbers. `rows`: of each cell its text, and in full where that is rounded. `chart`: see _chart."""
 
     query: str
     snapshot: str
     saved: Mapping[str, str]
     error: str = ""
-    columns: Sequence[tuple[str, str]] = ()
-    rows: Sequence[Sequence[str]] = ()
+    columns: Sequence[tuple[str, str, bool]] = ()
+    rows: Sequence[Sequence[tuple[str, str]]] = ()
     count: int = 0
     columns_count: int = 0
     is_cut_off: bool = False
@@ -71,7 +75,7 @@ async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
 def _answered(query: str, snapshot: str, saved: Mapping[str, str], answer: Encoded) -> Editor:
     every = table_of(answer)
     table = every.select(range(min(every.num_columns, MOST_COLUMNS)))
-    columns = [(field.name, str(field.type)) for field in table.schema]
+    columns = [(field.name, str(field.type), _is_number(field.type)) for field in table.schema]
     cells = [[_cell(value) for value in values(column)] for column in table.slice(0, MOST_SHOWN).columns]
     shown = [*zip(*cells, strict=True)]
     of_snapshot = json.loads(answer.headers.get("Tidemark-Snapshot", "null"))
@@ -96,33 +100,79 @@ def save_query(request: ViewRequest, form: dict[str, str]) -> None:
     """Save the query as a file of that `name`, and replace an older one. ConfError for a name that is no plain word."""
     name, query, conf = form.get("name", ""), form.get("query", ""), request.conf
     if not NAME.fullmatch(name):
-        raise ConfError(f"{name or 'nothing'} is no name for a query: take small letters, digits, - and _, at most 60.")
+        raise FormError("name", f"{name or 'nothing'} is no name for a query: take small letters, digits, - and _, at most 60.")
     folder_of(conf).mkdir(exist_ok=True)
     with replacing(folder_of(conf) / f"{name}.sql") as file:
         file.write(query.replace("\r\n", "\n").rstrip().encode("utf-8") + b"\n")
 
 
-def _cell(value: Any) -> str:
+def tables_or_columns(tables: SnapshotTables, name: str) -> list[str] | list[tuple[str, str]]:
+    """List the columns of the table of that name, with their types; without a name the first MOST_TABLES tables."""
+    table = tables.table(name) if name else None
+    return tables.columns(table) if table else sorted(tables.views)[:MOST_TABLES]
+
+
+def _cell(value: Any) -> tuple[str, str]:
+    if isinstance(value, float) and f"{value:.6g}" != str(value):
+        return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}", str(value)
     text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False).strip('"')
-    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}... ({len(text):,} characters)"
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}... ({len(text):,} characters)", ""
 
 
 def _chart(table: pa.Table) -> str:
-    """JSON for the script: numbers over the first column, if that is an instant or a number, without its nulls; else empty."""
+    """JSON for the script, empty for no chart: numbers over the first column.
+
+    An instant or a number: lines, one for each text of the text columns, if there are any. A text: bars of the first column of numbers.
+    """
     names = table.column_names
     if len(names) < 2 or len({*names}) < len(names):
         return ""
-    is_time = pa.types.is_timestamp(table.schema.types[0])
-    if not is_time and not _is_number(table.schema.types[0]):
+    first, types = table.schema.types[0], table.schema.types[1:]
+    numbers = [name for name, kind in zip(names[1:], types, strict=True) if _is_number(kind)][:MOST_LINES]
+    texts = [name for name, kind in zip(names[1:], types, strict=True) if _is_text(kind)]
+    rows = table.filter(table.column(0).is_valid()).slice(0, MOST_DRAWN)
+    if len(rows) < 2 or not numbers:
         return ""
-    x, *others = table.filter(table.column(0).is_valid()).slice(0, MOST_DRAWN).sort_by(names[0]).columns
-    if len(x) < 2:
+    if _is_text(first):
+        return _bars(rows.slice(0, MOST_BARS), numbers[0])
+    is_time = pa.types.is_timestamp(first)
+    if not is_time and not _is_number(first):
         return ""
-    micros = x.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_pylist() if is_time else []
-    at = [instant / 1e6 for instant in micros] if is_time else x.cast(pa.float64(), safe=False).to_pylist()
-    numbers = [(name, column) for name, column in zip(names[1:], others, strict=True) if _is_number(column.type)][:MOST_LINES]
-    lines = [{"device": name, "kind": "window", "y": column.cast(pa.float64(), safe=False).to_pylist()} for name, column in numbers]
-    return json.dumps(plain({"is_time": is_time, "x": at, "lines": lines, "bands": []})) if lines else ""
+    rows = rows.sort_by(names[0])
+    parts = _split(rows, texts) if texts else {"": rows}
+    lines = [
+        {"device": " ".join(filter(None, (label, name if len(numbers) > 1 or not label else ""))), "kind": "window"}
+        | {"x": _xs(part.column(0), is_time), "y": _floats(part.column(name))}
+        for label, part in parts.items()
+        for name in numbers
+    ][:MOST_LINES]
+    return json.dumps(plain({"is_time": is_time, "lines": lines, "bands": []}))
+
+
+def _bars(rows: pa.Table, number: str) -> str:
+    names, line = rows.column(0).to_pylist(), {"device": number, "kind": "window", "y": _floats(rows.column(number))}
+    return json.dumps(plain({"is_time": False, "is_bars": True, "names": names, "x": [*range(len(names))], "lines": [line], "bands": []}))
+
+
+def _split(rows: pa.Table, texts: Sequence[str]) -> dict[str, pa.Table]:
+    """Split rows by the texts in these columns, those with the most rows first."""
+    labels = pa.array([", ".join(str(text) for text in row.values()) for row in rows.select(texts).to_pylist()], pa.string())
+    return {label: rows.filter(pc.equal(labels, label)) for label, _ in Counter(labels.to_pylist()).most_common(MOST_LINES)}
+
+
+def _xs(column: pa.ChunkedArray, is_time: bool) -> list[float]:
+    if not is_time:
+        return _floats(column)
+    return [instant / 1e6 for instant in column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_pylist()]
+
+
+def _floats(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.cast(pa.float64(), safe=False).to_pylist()
+    return values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:

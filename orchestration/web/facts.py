@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,9 +29,9 @@ class _Read(Generic[T]):
     at: float
     cache_key: object
 
-    def is_current(self, number: int) -> bool:
-        """Say whether nothing in the lake has changed, and it does not age, or is young."""
-        return self.number == number and (self.cache_key is not None or time.monotonic() - self.at <= FRESH_SECONDS)
+    def is_current(self, number: int, seconds: float) -> bool:
+        """Say whether nothing in the lake has changed, and it does not age, or is no older than so many seconds."""
+        return self.number == number and (self.cache_key is not None or time.monotonic() - self.at <= seconds)
 
 
 class Facts(Generic[K, T]):
@@ -54,16 +54,16 @@ class Facts(Generic[K, T]):
         """Grows each time that something in the lake has changed."""
         return self._number
 
-    async def newest(self, view: K) -> T:
-        """Return the facts as they are now, or were two seconds ago if nothing has changed."""
+    async def newest(self, view: K, seconds: float = FRESH_SECONDS) -> T:
+        """Return the facts as they are now, or were so many seconds ago if nothing has changed."""
         await self._check()
-        return await self._as_checked(view)
+        return await self._as_checked(view, seconds)
 
-    async def _as_checked(self, view: K) -> T:
+    async def _as_checked(self, view: K, seconds: float) -> T:
         """Return the facts of the lake as last checked."""
         async with self._locks.setdefault(view, asyncio.Lock()):
             kept, number = self._kept.pop(view, None), self._number
-            if kept is None or not kept.is_current(number):
+            if kept is None or not kept.is_current(number, seconds):
                 cache_key = await asyncio.to_thread(self._cache_key, view)
                 if kept is None or cache_key is None or kept.cache_key != cache_key:
                     facts = await asyncio.get_running_loop().run_in_executor(self._threads(view), self._read, view)
@@ -74,19 +74,16 @@ class Facts(Generic[K, T]):
                 del self._kept[old]
             return kept.facts
 
-    async def stream(self, view: K) -> AsyncIterator[T | TidemarkError]:
-        """Now, and each time that they have changed, if only by their age; an error where they cannot be read."""
+    async def stream(self, *views: K) -> AsyncIterator[Sequence[T | TidemarkError]]:
+        """Now, and each time that those of one view have changed, if only by their age; an error where they cannot be read."""
         self._listeners += 1
-        shown: T | TidemarkError | None = None
+        shown: Sequence[T | TidemarkError] = ()
         try:
             await self._check()
             while True:
                 seen = self._number  # before the facts are read: what changes meanwhile is read next
-                try:
-                    facts: T | TidemarkError = await self._as_checked(view)
-                except TidemarkError as error:
-                    facts = error
-                if facts is not shown:
+                facts = [await self._or_error(view) for view in views]
+                if [*map(id, facts)] != [*map(id, shown)]:
                     yield facts
                 shown = facts
                 async with self._changed:
@@ -98,6 +95,12 @@ class Facts(Generic[K, T]):
                         pass
         finally:
             self._listeners -= 1
+
+    async def _or_error(self, view: K) -> T | TidemarkError:
+        try:
+            return await self._as_checked(view, 0.9 * AGED_SECONDS)
+        except TidemarkError as error:
+            return error
 
     async def watch(self) -> None:
         """Check for all who listen, for ever."""

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import is_table, table_of
-from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
+from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
@@ -19,10 +19,13 @@ from orchestration.supervisor.service_state import parts_of
 from orchestration.supervisor.status import EVENTS, read_status
 from orchestration.supervisor.status import LEDGER as LEDGER_FLOW
 from orchestration.utc import from_iso
+from orchestration.web.alerts import firing_alerts
+from orchestration.web.last_hour import LastHour
 from orchestration.web.queries import ViewRequest
 
 RATE_SECONDS = 60
 """Rates are over so many seconds, or since the page first read the lake."""
+MOST_FIRING, ACCOUNT_PARTS = 5, 120
 LAYERS = ("sources", "bronze", "silver", "gold", "sinks")
 Rows = list[dict[str, Any]]
 
@@ -33,7 +36,7 @@ class Node:
 
     `rows`: of its table, or of a source in the last hour. `rate`: rows a second, None as long as nobody knows. `own`: for how many
     seconds the oldest row waits that it could have read; `inherited`: those that the nodes before it add. `is_culprit`: the one that others
-    wait for, see health. `watermark_at`: None where the flow has none.
+    wait for, see health. `watermark_at`: None where the flow has none. `rates`, `lags`: of the minutes of the last hour.
     """
 
     name: str
@@ -48,6 +51,8 @@ class Node:
     note: str = ""
     is_culprit: bool = False
     watermark_at: datetime | None = None
+    rates: Sequence[float] = ()
+    lags: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Overview:
     known_until: datetime | None = None
     parts: Rows = field(default_factory=list)
     batches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    firing: Sequence[Mapping[str, Any]] = ()
+    over_time: Sequence[Mapping[str, int]] = ()
 
     def of_layer(self, layer: str) -> list[Node]:
         return [node for node in self.nodes if node.layer == layer]
@@ -76,7 +83,7 @@ class Overview:
         return [(name, count, 100 * count / sum(kinds.values())) for name, count in kinds.items()]
 
 
-def overview(request: ViewRequest, counts: "Counts") -> Overview:
+def overview(request: ViewRequest, counts: "Counts", hour: LastHour) -> Overview:
     """`counts`: rows of tables at earlier reads, for the rates."""
     conf, now = request.conf, request.now
     snapshot = find_snapshot(conf.lake)
@@ -88,9 +95,11 @@ def overview(request: ViewRequest, counts: "Counts") -> Overview:
     wrong = problems(conf, now, status)
     culprit = next((problem.subject for problem in wrong if problem.view == LAG_VIEW), None)
     nodes = [replace(node, is_culprit=f"{'source' if node.layer == 'sources' else 'query'} {node.name}" == culprit) for node in nodes]
-    bronze = next((row["rows"] for row in flows if row["table"] == EVENTS), 0)
-    batches = newest_batches(conf.lake)
-    return Overview(now, snapshot, nodes, _account(conf, bronze), wrong, known_until(conf), parts_of(conf.lake), batches)
+    hour.note(conf.lake, now, [(node.name, node.own) for node in nodes])
+    nodes = [replace(node, rates=hour.rates(node.name, now), lags=hour.lags(node.name, now)) for node in nodes]
+    account, over_time = _account(conf, next((row["rows"] for row in flows if row["table"] == EVENTS), 0))
+    fires, batches = firing_alerts(conf, now)[:MOST_FIRING], newest_batches(conf.lake)
+    return Overview(now, snapshot, nodes, account, wrong, known_until(conf), parts_of(conf.lake), batches, fires, over_time)
 
 
 class Counts:
@@ -153,11 +162,16 @@ def _of_sinks(sinks: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
         yield Node(row["sink"], "sinks", state, 0, sent_at, None, lag, _before("sinks", lags), rows, f"from {row['table']}")
 
 
-def _account(conf: Conf, bronze: int) -> dict[str, int]:
+def _account(conf: Conf, bronze: int) -> tuple[dict[str, int], list[dict[str, int]]]:
+    """Sum up the ledger: as a whole, and in at most ACCOUNT_PARTS parts of as many bronze batches each, the oldest first."""
     ledger = LakeStore(conf).table_path(LEDGER)
-    rows = table_of(ledger) if is_table(ledger) else None
-    sums = {name: 0 if rows is None else pc.sum(rows[name]).as_py() or 0 for name in COUNTED}
-    return sums | {"waiting": max(bronze - sums["events"], 0), "events": bronze}
+    rows = table_of(ledger) if is_table(ledger) else LEDGER_SCHEMA.empty_table()
+    sums = {name: pc.sum(rows[name]).as_py() or 0 for name in COUNTED}
+    newest = pc.max(rows["bronze_batch"]).as_py() or 0
+    part = pc.floor(pc.divide(pc.multiply(rows["bronze_batch"].cast("double"), min(newest + 1, ACCOUNT_PARTS)), newest + 1.0))
+    by_part = rows.append_column("part", part).group_by("part").aggregate([(name, "sum") for name in MEASUREMENTS]).sort_by("part")
+    over_time = [{name: row[f"{name}_sum"] for name in MEASUREMENTS} for row in by_part.to_pylist()]
+    return sums | {"waiting": max(bronze - sums["events"], 0), "events": bronze}, over_time
 
 
 def _instant(text: str | None) -> datetime | None:

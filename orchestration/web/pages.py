@@ -10,6 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from orchestration.rendering import lasting
 from orchestration.web.spans import SPANS
 
+DAY = 86_400
+
 
 def render(template: str, **values: Any) -> str:
     return _templates().get_template(template).render(**values)
@@ -30,17 +32,21 @@ def address(path: str, parameters: dict[str, Any] | None = None, **more: Any) ->
 
 
 def number(value: float | None) -> str:
-    """With six digits that count."""
-    return "" if value is None else f"{value:.6g}"
+    """Round to what matters: four digits, and all of those before the point."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if 1_000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def at(seconds: float) -> str:
-    """An instant of seconds since 1970, in UTC."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+def at(seconds: float) -> datetime:
+    """Return the instant of seconds since 1970, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
-def age(instant: datetime | None, now: datetime) -> str:
-    """How long ago, for people."""
-    if instant is None:
-        return "never"
-    return lasting((now - instant.astimezone(UTC)).total_seconds())
+def age(instant: datetime, now: datetime) -> str:
+    """Say how long ago it was, in one unit; a day ago and more, or yet to come, the instant itself."""
+    seconds = (now - instant).total_seconds()
+    if not 0 <= seconds < DAY:
+        return f"{instant:%Y-%m-%d %H:%M:%S}"
+    size, unit = next((size, unit) for size, unit in ((3_600, "h"), (60, "min"), (1, "s")) if seconds >= size or size == 1)
+    return f"{seconds // size:.0f} {unit} ago"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from expectations.suite import Severity
 from orchestration.engine.lake import Lake
 from orchestration.quality import quality_tables
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
@@ -32,6 +33,10 @@ class Checked:
     newest: Point
     streak: Streak | None
     bars: Sequence[Bar]
+
+    @property
+    def verdict(self) -> str:
+        return "no rows to check" if self.newest.is_success is None else "holds" if self.newest.is_success else "fails"
 
     @property
     def key(self) -> str:
@@ -66,7 +71,8 @@ def quality(request: ViewRequest) -> QualityFacts:
     """`of`: the key of an expectation; else the first that fails."""
     lake = Lake(request.conf)
     checked = [_checked(index, key, points) for index, (key, points) in enumerate(sorted(trends(request.conf.lake).items()))]
-    checked.sort(key=lambda one: (one.streak is None, one.index))
+    order = [severity.value for severity in Severity]
+    checked.sort(key=lambda one: (one.streak is None, order.index(one.newest.severity), one.index))
     by_table: dict[str, list[Checked]] = {}
     for one in checked:
         by_table.setdefault(one.table, []).append(one)

@@ -9,6 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from orchestration.errors import ConfError
+
 COOKIE = "tidemark"
 HEADERS = {
     "Content-Security-Policy": (
@@ -65,6 +67,14 @@ class Guarded:
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", secure=scope["scheme"] == "https")
             return answer
         return PlainTextResponse("open the address that `tidemark serve --link` prints, or send Authorization: Bearer TOKEN\n", 401)
+
+
+class FormError(ConfError):
+    """A form that cannot be taken because of one `field`."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 class FormToken:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
@@ -30,8 +30,9 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.web import alerts, editor, quality, runs
 from orchestration.web.batches import batches
 from orchestration.web.devices import devices
-from orchestration.web.facts import Facts
+from orchestration.web.facts import AGED_SECONDS, Facts
 from orchestration.web.groups import groups
+from orchestration.web.last_hour import LastHour
 from orchestration.web.metrics import MEDIA_TYPE, Metrics
 from orchestration.web.overview import Counts, Overview, overview
 from orchestration.web.pages import render
@@ -42,10 +43,13 @@ from orchestration.web.security import FormToken, Guarded, form_of, whole
 
 LONGEST_ADDRESS = 16_000
 """Characters of the parameters of a view; a metric may have a name of hundreds."""
+LOOK_SECONDS = 30.0
 MOST_DONE = 100
 """Forms that are kept, to know one that is sent again."""
 Key = tuple[str, str]
 """The path of a view, and its parameters."""
+STATUS: Key = ("/", "")
+"""The view that the status line of all others shows in short."""
 ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = {
     "/alerts/acknowledge": ("/alerts", alerts.acknowledge),
     "/alerts/silence": ("/alerts", alerts.silence),
@@ -73,9 +77,9 @@ class View:
 class Site:
     def __init__(self, conf: Conf) -> None:
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
-        counts = Counts()
+        counts, hour = Counts(), LastHour()
         views = (
-            View("/", "Overview", "overview.html", lambda request: overview(request, counts), ages=True),
+            View("/", "Overview", "overview.html", lambda request: overview(request, counts, hour), ages=True),
             View("/alerts", "Alerts", "alerts.html", alerts.alerts),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
@@ -104,6 +108,7 @@ class Site:
             Route("/events", self.events),
             Route("/api/overview", self.api),
             Route("/api/completions", self.completions),
+            Route("/api/tables", self.tables),
             Route("/metrics", self.metrics),
             Mount("/static", StaticFiles(directory=str(files("orchestration.web").joinpath("static")))),
         ]
@@ -113,13 +118,13 @@ class Site:
         """GET of a view, as its address says."""
         view, params = self._views[request.url.path], _params_text(request.query_params)
         live, status, number = await self._live_or_error(view, params)
-        return self._framed(view, live, status, f"/events?{urlencode({'path': view.path})}{params and f'&{params}'}", number)
+        return await self._framed(view, live, status, params and f"&{params}", number)
 
     async def editor(self, request: Request) -> Response:
         """GET /sql: the editor, and the answer of the query in its address."""
         facts = await editor.editor(self._conf, self._queries, request)
         live = await asyncio.to_thread(self._rendered, self._editor, facts)
-        return self._framed(self._editor, live, 400 if facts.error else 200)
+        return await self._framed(self._editor, live, 400 if facts.error else 200)
 
     async def answer(self, request: Request) -> Response:
         """GET /sql/answer.csv and .parquet: the whole answer of the query in the address, as a file."""
@@ -142,11 +147,20 @@ class Site:
             return JSONResponse({"error": str(error)}, 400)
         return JSONResponse(words)
 
+    async def tables(self, request: Request) -> Response:
+        """GET /api/tables: the tables of the newest snapshot; with ?name=... the columns of that one."""
+        name = request.query_params.get("name", "")
+        try:
+            return JSONResponse(await asyncio.to_thread(lambda: editor.tables_or_columns(self._queries.tables(), name)))
+        except TidemarkError as error:
+            return JSONResponse({"error": str(error)}, 400)
+
     async def events(self, request: Request) -> Response:
-        """GET /events: the live part of a view each time that it has changed, as server-sent events."""
+        """GET /events: the status line, and the live part of a view, each time that they have changed, as server-sent events."""
         rest = QueryParams([(name, value) for name, value in request.query_params.multi_items() if name != "path"])
-        view = self._views.get(request.query_params.get("path", "/"))
-        if view is None:
+        path = request.query_params.get("path", "/")
+        view = self._views.get(path)
+        if view is None and path != self._editor.path:
             return PlainTextResponse("this view does not change\n", 404)
         if request.method == "HEAD":  # the stream would never end
             return Response(media_type="text/event-stream")
@@ -162,21 +176,23 @@ class Site:
         return PlainTextResponse(await asyncio.to_thread(self._metrics.text, facts), media_type=MEDIA_TYPE)
 
     async def act(self, request: Request) -> Response:
-        """POST of a form that the page has given out: what it does is done once, then its view is shown."""
+        """POST of a form that the page has given out: what it does is done once, then its view is shown; a script gets what went wrong."""
         form = await form_of(request)
         if not self._form_token.is_of(form):
             return PlainTextResponse("this form is not of this page, or of before its restart; go back, load it again, and send it\n", 403)
         view, act = ACTIONS[request.url.path]
-        sent = request.url.path, *sorted(form.items())
+        sent, is_script = (request.url.path, *sorted(form.items())), request.headers.get("accept") == "application/json"
         try:
             async with self._acting:  # who clicks twice sends a form twice
                 if sent not in self._done:
                     await asyncio.to_thread(act, self._view_request(""), form)
                     self._done.append(sent)
         except TidemarkError as error:
+            if is_script:
+                return JSONResponse({"error": str(error), "field": getattr(error, "field", None)}, 400)
             said = Markup(render("error.html", error=str(error)))
-            return self._framed(self._views.get(view, self._editor), said, 400)
-        return RedirectResponse(view, 303)
+            return await self._framed(self._views.get(view, self._editor), said, 400)
+        return JSONResponse({}) if is_script else RedirectResponse(view, 303)
 
     def _view_request(self, params: str, snapshot_id: int | None = None) -> ViewRequest:
         return ViewRequest(self._conf, datetime.now(UTC), QueryParams(params), self._queries, snapshot_id)
@@ -197,9 +213,19 @@ class Site:
     def _rendered(self, view: View, facts: Any) -> Markup:
         return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.new()))
 
-    def _framed(self, view: View, live: Markup, status: int = 200, events: str = "", number: str = "") -> Response:
+    async def _framed(self, view: View, live: Markup, code: int = 200, params: str = "", number: str = "") -> Response:
         values = {"views": [shown for shown in (*self._views.values(), self._editor) if shown.is_in_menu], "view": view, "live": live}
-        return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, events=events, number=number, **values), status)
+        values |= {"pipeline": self._conf.pipeline, "zone": self._conf.page.time_zone, "number": number}
+        try:
+            values |= self._status(await self._facts.newest(STATUS, AGED_SECONDS))
+        except TidemarkError as error:
+            values |= {"status": str(error), "counts": {}}
+        return HTMLResponse(render("frame.html", events=f"/events?{urlencode({'path': view.path})}{params}", **values), code)
+
+    def _status(self, facts: Overview) -> dict[str, Any]:
+        """Return the status line, and of each view how many problems belong to it."""
+        counts = Counter(problem.view.partition("?")[0] for problem in facts.problems if problem.view != "/")
+        return {"status": Markup(render("status.html", facts=facts, now=datetime.now(UTC))), "counts": counts}
 
     async def _live_or_error(self, view: View, params: str) -> tuple[Markup, int, str]:
         try:
@@ -208,16 +234,29 @@ class Site:
         except TidemarkError as error:
             return Markup(render("error.html", error=str(error))), 500, ""
 
-    async def _news(self, view: View, params: str) -> AsyncIterator[str]:
-        async for facts in self._facts.stream((view.path, params)):
-            shown = Markup(render("error.html", error=str(facts))) if isinstance(facts, TidemarkError) else self._rendered(view, facts)
-            yield f"id: {_number_of(facts)}\ndata: {json.dumps(shown)}\n\n"
+    async def _news(self, view: View | None, params: str) -> AsyncIterator[str]:
+        shown: list[Any] = [None, None]
+        async for every in self._facts.stream(STATUS, *([(view.path, params)] if view else ())):
+            news: dict[str, Any] = {}
+            status, live = every[0], every[-1]
+            if status is not shown[0]:
+                news = {"status": escape(str(status))} if isinstance(status, TidemarkError) else self._status(status)
+            if view and live is not shown[-1]:
+                error = isinstance(live, TidemarkError)
+                news["live"] = render("error.html", error=str(live)) if error else self._rendered(view, live)
+            shown = [status, live]
+            yield f"id: {_number_of(live)}\ndata: {json.dumps(news)}\n\n"
+
+    async def _look(self) -> None:
+        """Read the overview before anyone asks, and then now and again: its sparklines have lags that were seen."""
+        while True:
+            await self._live_or_error(self._views[STATUS[0]], STATUS[1])
+            await asyncio.sleep(LOOK_SECONDS)
 
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         self._queries.start()
-        # The overview is read before anyone asks.
-        tasks = [asyncio.create_task(work) for work in (self._facts.watch(), self._live_or_error(self._views["/"], ""))]
+        tasks = [asyncio.create_task(work) for work in (self._facts.watch(), self._look())]
         yield
         for task in tasks:
             task.cancel()

@@ -60,3 +60,62 @@ query.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+
+// The tables and their columns; a click puts a name where the cursor is.
+function nameButton(name, kind) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = name;
+  if (kind) button.title = kind;
+  button.addEventListener("click", () => { query.setRangeText(name, query.selectionStart, query.selectionEnd, "end"); query.focus(); });
+  return button;
+}
+
+async function listTables() {
+  const names = await (await fetch("/api/tables")).json();
+  for (const schema of new Set(names.map((name) => name.split(".")[0]))) {
+    const part = document.createElement("details");
+    part.open = schema === "gold" || schema === "silver";
+    part.append(Object.assign(document.createElement("summary"), { textContent: schema }));
+    for (const name of names.filter((name) => name.split(".")[0] === schema)) {
+      const table = document.createElement("details");
+      const summary = Object.assign(document.createElement("summary"), { textContent: name.split(".").slice(1).join(".") });
+      const columns = document.createElement("ul");
+      columns.append(document.createElement("li"));
+      columns.firstChild.append(nameButton(name));
+      table.append(summary, columns);
+      table.addEventListener("toggle", async () => {
+        for (const [column, kind] of await (await fetch(`/api/tables?${new URLSearchParams({ name })}`)).json()) {
+          const item = document.createElement("li");
+          item.append(nameButton(column, kind), ` ${kind.toLowerCase()}`);
+          columns.append(item);
+        }
+      }, { once: true });
+      part.append(table);
+    }
+    document.getElementById("tree").append(part);
+  }
+}
+
+function queryLink(text, label) {
+  return Object.assign(document.createElement("a"), { href: `/sql?${new URLSearchParams({ query: text })}`, textContent: label, title: text });
+}
+
+const past = JSON.parse(kept.get("queries") ?? "[]");
+if (new URLSearchParams(location.search).get("query")) {
+  past.unshift(...past.splice(0).filter((text) => text !== query.defaultValue));
+  past.unshift(query.defaultValue);
+  kept.set("queries", JSON.stringify(past.slice(0, 30)));
+}
+for (const text of past.slice(0, 30)) {
+  const item = document.createElement("li");
+  item.append(queryLink(text, text.replace(/\s+/g, " ").slice(0, 80)));
+  document.getElementById("history").append(item);
+}
+document.getElementById("save").addEventListener("submit", (event) => { event.target.dataset.name = event.target.elements.name.value; });
+document.getElementById("save").addEventListener("sent", (event) => {
+  const list = document.getElementById("saved");
+  if (list.textContent === "") list.append("Saved: ");
+  list.append(queryLink(event.target.elements.query.value, event.target.dataset.name), " ");
+});
+listTables();

@@ -2,35 +2,107 @@
 "use strict";
 
 const zooms = new Map();
+const hiddenLines = new Map(); // labels of lines that somebody has switched off, by chart
+const HEIGHT = 240;
+const UNLIKE = 20; // lines whose greatest values differ by more have an axis each
 let drawn = [];
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function seriesOf(line, devices) {
-  const stroke = colour(`--line-${(devices.indexOf(line.device) % 8) + 1}`);
-  const label = line.kind === "window" ? line.device : `${line.device}, ${line.kind}`;
-  const series = { label, stroke, width: 1.5, class: line.kind, points: { size: 4 } };
+// The scale of each line: y, or y2 for those that are much smaller than the greatest.
+function scalesOf(told) {
+  const sizes = told.lines.map((line) => Math.max(...line.y.map((value) => Math.abs(value ?? 0)), 0));
+  const greatest = Math.max(...sizes);
+  return sizes.map((size) => (told.group === undefined && size > 0 && size * UNLIKE < greatest ? "y2" : "y"));
+}
+
+function seriesOf(line, devices, told, scale) {
+  const stroke = line.kind === "least" || line.kind === "most" ? colour("--quiet") : colour(`--line-${(devices.indexOf(line.device) % 8) + 1}`);
+  const label = line.kind === "window" ? line.device : ["least", "most"].includes(line.kind) ? `${line.kind} of ${line.device}` : `${line.device}, ${line.kind}`;
+  const value = (_, value) => (value === null || value === undefined ? "" : `${rounded(value)} ${told.unit ?? ""}`);
+  const series = { label, stroke, scale, value, width: 1.5, class: line.kind, points: { size: 4 }, show: !hiddenLines.get(told.id)?.has(label) };
+  if (told.is_bars) return { ...series, paths: uPlot.paths.bars({ size: [0.6, 60] }), fill: stroke, points: { show: false } };
+  if (told.is_stepped) series.paths = uPlot.paths.stepped({ align: told.window_seconds ? 1 : -1 });
+  if (line.kind === "least" || line.kind === "most") return { ...series, width: 0.5, points: { show: false } };
   if (line.kind === "open") return { ...series, dash: [5, 4] };
-  if (line.kind === "amended") return { ...series, width: 0, points: { show: true, size: 9, fill: stroke } };
-  if (line.kind === "carried") return { ...series, width: 0, points: { show: true, size: 7, fill: colour("--paper"), width: 1.5 } };
+  if (line.kind === "amended") return { ...series, width: 0, paths: () => null, points: { show: true, size: 9, fill: stroke } };
+  if (line.kind === "carried") return { ...series, width: 0, paths: () => null, points: { show: true, size: 7, fill: colour("--card"), width: 1.5 } };
+  if (line.kind === "partial") return { ...series, width: 0, paths: () => null, points: { show: true, size: 9, fill: colour("--card"), width: 1.5, paths: squares } };
   return series;
 }
 
-// Spans of time that somebody has noted something about, behind the lines.
-function drawBands(plot, bands) {
+function squares(plot, series, from, to, filtered) {
+  const path = new Path2D();
+  for (let at = from; at <= to; at++) {
+    const value = plot.data[series][at];
+    if (value === null || value === undefined) continue;
+    path.rect(plot.valToPos(plot.data[0][at], "x", true) - 4, plot.valToPos(value, plot.series[series].scale, true) - 4, 8, 8);
+  }
+  return { fill: path, stroke: path };
+}
+
+// What is drawn until the next restore stays inside of the axes.
+function inside(plot, textAlign, textBaseline) {
   plot.ctx.save();
+  plot.ctx.beginPath();
+  plot.ctx.rect(plot.bbox.left, plot.bbox.top, plot.bbox.width, plot.bbox.height);
+  plot.ctx.clip();
+  Object.assign(plot.ctx, { textAlign, textBaseline });
+}
+
+// Spans of time behind the lines: notes, episodes of alerts, and instants at which something was set aside.
+function drawBands(plot, bands) {
+  inside(plot, "left", "top");
+  const ends = [-Infinity, -Infinity, -Infinity]; // of the texts in each row of them
   for (const band of bands) {
     const left = Math.max(plot.valToPos(band.start, "x", true), plot.bbox.left);
     const right = Math.min(plot.valToPos(band.end, "x", true), plot.bbox.left + plot.bbox.width);
     if (right < left) continue;
-    plot.ctx.fillStyle = colour("--line");
+    plot.ctx.globalAlpha = band.tone ? 0.18 : 1;
+    plot.ctx.fillStyle = colour(band.tone ? `--${band.tone}` : "--line");
     plot.ctx.fillRect(left, plot.bbox.top, Math.max(right - left, 2), plot.bbox.height);
-    plot.ctx.fillStyle = colour("--quiet");
-    plot.ctx.fillText(band.text, left + 4, plot.bbox.top + 14);
+    plot.ctx.globalAlpha = 1;
+    const row = ends.findIndex((end) => end < left);
+    if (row < 0) continue;
+    ends[row] = left + 12 + plot.ctx.measureText(band.text).width;
+    plot.ctx.fillStyle = colour(band.tone ? `--${band.tone}` : "--quiet");
+    plot.ctx.fillText(band.text, left + 4, plot.bbox.top + 4 + 14 * row);
   }
   plot.ctx.restore();
+}
+
+function drawLimits(plot, limits) {
+  inside(plot, "right", "bottom");
+  plot.ctx.strokeStyle = plot.ctx.fillStyle = colour("--bad");
+  plot.ctx.setLineDash([6, 4]);
+  for (const [limit, text] of limits) {
+    const y = plot.valToPos(limit, "y", true);
+    if (y < plot.bbox.top || y > plot.bbox.top + plot.bbox.height) continue;
+    plot.ctx.beginPath();
+    plot.ctx.moveTo(plot.bbox.left, y);
+    plot.ctx.lineTo(plot.bbox.left + plot.bbox.width, y);
+    plot.ctx.stroke();
+    plot.ctx.fillText(`${text} ${rounded(limit)}`, plot.bbox.left + plot.bbox.width - 4, y - 2);
+  }
+  plot.ctx.restore();
+}
+
+// The range of the values, and of the limits that are near: of alerts no further away than the values reach.
+function rangeOf(limits) {
+  return (_, least, most) => {
+    if (least === null || least === undefined) return [0, 1];
+    const height = most - least || Math.abs(most) * 0.1 || 1;
+    const near = limits.filter(([limit, _, reach]) => limit > least - reach * height && limit < most + reach * height).map(([limit]) => limit);
+    const [low, high] = [Math.min(least, ...near), Math.max(most, ...near)];
+    return [low - 0.08 * (high - low || height), high + 0.08 * (high - low || height)];
+  };
+}
+
+function rounded(value) {
+  const text = Number(value.toPrecision(Math.abs(value) >= 1000 ? 12 : 4));
+  return Math.abs(text) >= 1000 && Math.abs(text) < 1e12 ? Math.round(text).toLocaleString("en-US") : String(text);
 }
 
 // The line that is nearest to the cursor at its instant.
@@ -39,7 +111,7 @@ function nearest(plot, told) {
   told.lines.forEach((line, place) => {
     const at = plot.cursor.idxs?.[place + 1] ?? plot.cursor.idx;
     const value = at === null ? null : plot.data[place + 1][at];
-    if (value === null || value === undefined) return;
+    if (value === null || value === undefined || line.kind === "least" || line.kind === "most") return;
     const distance = Math.abs(plot.valToPos(value, "y") - plot.cursor.top);
     if (best === null || distance < best.distance) best = { device: line.device, end: plot.data[0][at], distance };
   });
@@ -60,35 +132,50 @@ function zoom(id, bounds) {
   link.href = address.pathname + address.search;
 }
 
-// Instants of the axis in UTC: the time of day, and the date where it begins.
-function instants(plot, splits) {
+// Instants of the axis: the time of day, with seconds where two are closer than a minute, and the date where it begins.
+function instants(_, splits) {
   let day = "";
+  const hasSeconds = splits.length > 1 && splits[1] - splits[0] < 60;
   return splits.map((seconds) => {
-    const text = new Date(seconds * 1000).toISOString();
-    const time = plot.scales.x.max - plot.scales.x.min < 600 ? text.slice(11, 19) : text.slice(11, 16);
-    const shown = text.slice(0, 10) === day ? time : `${time}\n${text.slice(0, 10)}`;
-    day = text.slice(0, 10);
+    const [date, time] = instant(seconds).split(" ");
+    const text = time.slice(0, hasSeconds ? 8 : 5);
+    const shown = date === day ? text : `${text}\n${date}`;
+    day = date;
     return shown;
   });
 }
 
 function draw(place) {
-  const told = JSON.parse(place.dataset.plot);
+  const told = { id: place.id, limits: [], ...JSON.parse(place.dataset.plot) };
   const devices = [...new Set(told.lines.map((line) => line.device))];
   const data = told.x ? [told.x, ...told.lines.map((line) => line.y)] : uPlot.join(told.lines.map((line) => [line.x, line.y]));
+  const scales = scalesOf(told);
+  const band = ["most", "least"].map((kind) => told.lines.findIndex((line) => line.kind === kind) + 1);
   const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
-  const first = { label: "UTC", value: (_, seconds) => (seconds === null ? "" : new Date(seconds * 1000).toISOString().slice(0, 19)) };
+  const values = (_, splits) => splits.map(rounded);
+  const names = told.names ? { values: (_, splits) => splits.map((at) => told.names[at] ?? ""), splits: told.x, rotate: told.names.length > 8 ? -40 : 0, size: told.names.length > 8 ? 90 : 50 } : { values };
+  const first = { label: "at", value: (_, seconds) => (seconds === null ? "" : instant(seconds)) };
   const plot = new uPlot(
     {
       width: Math.max(place.clientWidth, 200),
-      height: 240,
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-      scales: { x: { time: told.is_time !== false } },
-      axes: [told.is_time === false ? axis : { ...axis, values: instants }, { ...axis, size: 70, values: (_, splits) => splits.map((value) => String(Number(value.toPrecision(6)))) }],
-      series: [told.is_time === false ? { label: "x" } : first, ...told.lines.map((line) => seriesOf(line, devices))],
+      height: HEIGHT,
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zones.value || Intl.DateTimeFormat().resolvedOptions().timeZone),
+      scales: { x: { time: told.is_time !== false, ...(told.names && { range: [-0.6, told.names.length - 0.4] }) }, y: { range: told.is_bars ? (_, least, most) => [Math.min(0, least), Math.max(0, most) * 1.05 || 1] : rangeOf(told.limits) }, y2: {} },
+      axes: [
+        told.is_time === false ? { ...axis, ...names } : { ...axis, values: instants },
+        { ...axis, size: 70, values, label: told.unit || undefined, labelSize: 18 },
+        ...(scales.includes("y2") ? [{ ...axis, scale: "y2", side: 1, size: 70, grid: { show: false }, values, label: told.lines.filter((_, at) => scales[at] === "y2").map((line) => line.device).join(", "), labelSize: 18 }] : []),
+      ],
+      series: [
+        told.names ? { label: "for", value: (_, at) => told.names[at] ?? "" } : told.is_time === false ? { label: "x" } : first,
+        ...told.lines.map((line, at) => seriesOf(line, devices, told, scales[at])),
+      ],
+      bands: band[0] && band[1] ? [{ series: band, fill: colour("--raised") }] : [],
       cursor: { drag: { x: true, y: false }, sync: told.group ? { key: told.group } : undefined },
       hooks: {
         drawClear: [(of) => drawBands(of, told.bands)],
+        draw: [(of) => drawLimits(of, told.limits)],
+        setSeries: [(of) => hiddenLines.set(place.id, new Set(of.series.filter((line) => !line.show).map((line) => line.label)))],
         setSelect: [
           (of) => {
             if (of.select.width > 2) zoom(place.id, { min: of.posToVal(of.select.left, "x"), max: of.posToVal(of.select.left + of.select.width, "x") });
@@ -102,7 +189,8 @@ function draw(place) {
   plot.over.addEventListener("dblclick", () => zoom(place.id, null));
   plot.over.addEventListener("click", () => {
     const point = told.group && nearest(plot, told);
-    if (point && point.distance < 30) location.href = `/readings?${new URLSearchParams({ device: point.device, metric: told.metric, end: point.end })}`;
+    const step = told.window_seconds; // of readings: the window that one is in
+    if (point && point.distance < 30) location.href = `/readings?${new URLSearchParams({ device: point.device, metric: told.metric, end: step ? (Math.floor(point.end / step) + 1) * step : point.end })}`;
   });
   if (zooms.has(place.id)) plot.setScale("x", zooms.get(place.id));
   return { plot, place };
@@ -114,7 +202,7 @@ function drawAll() {
 }
 
 addEventListener("resize", () => {
-  for (const { plot, place } of drawn) plot.setSize({ width: Math.max(place.clientWidth, 200), height: 240 });
+  for (const { plot, place } of drawn) plot.setSize({ width: Math.max(place.clientWidth, 200), height: HEIGHT });
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 drawAll();

@@ -1,11 +1,15 @@
 """Views of a lake of 10,000 devices and 10,000 groups: bounded, with a way to the rest, and in time. No browser, no Spark."""
 
+import html
+import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from tests.page_lakes import many
+from tests.page_lakes import living, many
 from tests.pages import Served, served
 
 COUNT, MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 10_000, 250, 300_000, 20.0
@@ -23,7 +27,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     [
         ("/", ["10,000 events came"]),
         ("/groups", ["10,000 groups, the worst first", 'The first 200 are shown. <label>Name of another one: <input name="group"']),
-        ("/groups?group=group_00000", ["10,000 of 10,000 devices are up to date", "the first 200 of 10,000", "<label>Other devices"]),
+        (
+            "/groups?group=group_00000",
+            [
+                "10,000 of 10,000 devices are up to date",
+                "the first 200 of 10,000",
+                "the least and the greatest of all 10,000",
+                "Another one:",
+            ],
+        ),
         ("/groups?group=group_00000&device=dev-07777", ["Charts show dev-07777."]),
         ("/groups?group=group_07777", ["1 of 1 devices are up to date"]),
         ("/devices", ["10,000 devices, those first that were not seen for the longest", "The first 200 are shown.", 'name="find"']),
@@ -31,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ("/devices?device=dev-07777", ["<dt>readings</dt><dd>2</dd>"]),
         ("/readings?device=dev-07777&metric=temperature&end=2026-01-01T12:10:00Z", ["1.jsonl"]),
         ("/batches", []),
-        ("/quarantine", ["<td>10,000</td>"]),
+        ("/quarantine", ['<td class="n">10,000</td>']),
         ("/quality", []),
         ("/runs", []),
         ("/sql?query=from+silver.readings", ["20,000 rows"]),
@@ -53,3 +65,14 @@ def test_a_program_gets_its_numbers_and_no_name_of_a_device_makes_a_series(serve
     assert status == 200
     assert "dev-0" not in metrics
     assert metrics.count("\n") < 500
+
+
+def test_a_window_that_is_still_open_is_drawn_up_to_now_and_not_in_the_future(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    with served(living(tmp_path, now)) as running:
+        status, _, body = running.ask("/groups?group=kitchen&span=day")
+    assert status == 200, body
+    told = json.loads(html.unescape(body.partition('data-plot="')[2].partition('"')[0]))
+    (line,) = [line for line in told["lines"] if line["kind"] == "open"]
+    assert line["y"] == [20.0, 21.0]
+    assert now.timestamp() <= line["x"][-1] <= time.time()

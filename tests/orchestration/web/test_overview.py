@@ -21,14 +21,17 @@ def shown(known_until: datetime | None, *problems: Problem) -> str:
 
 def test_nothing_is_wrong_as_of_the_instant_up_to_which_that_is_known() -> None:
     assert "Nothing is wrong: known up to <time" in shown(NOW - timedelta(seconds=7))
-    assert "7.0 s</time> ago" in shown(NOW - timedelta(seconds=7))
+    assert "7 s ago</time>" in shown(NOW - timedelta(seconds=7))
 
 
 @pytest.mark.parametrize("known_until", [None, NOW])
 def test_a_notice_alone_is_not_nothing(known_until: datetime | None) -> None:
     page = shown(known_until, NOTICE)
     assert "Nothing is wrong" not in page
-    assert '<li class="notice"><strong>notice</strong> 1 alert fires. <a id="problem-1" href="/alerts?x=1&amp;y=2">more</a>' in page
+    assert (
+        '<li class="notice"><span class="badge info">notice</span> 1 alert fires. <a id="problem-1" href="/alerts?x=1&amp;y=2">more</a>'
+        in page
+    )
     assert "<code>" not in page
 
 

@@ -71,7 +71,7 @@ def test_what_is_wrong_comes_first_with_a_command_and_no_text_becomes_a_tag(page
     try:
         worst = page.wait_for_selector(".troubles li.critical")
         assert worst is not None
-        assert worst.inner_text().startswith(f"critical source plant is down: {HOSTILE} more since 2026-01-01 12:00:00, ")
+        assert worst.inner_text().startswith(f"critical source plant is down: {HOSTILE} more since 2026-01-01 12:00:00")
         (warning,) = page.locator(".troubles li.warning").all()
         assert f"'{HOSTILE}' is not in devices.yml: 1 reading of source plant is in quarantine." in warning.inner_text()
         fix = f"tidemark --conf {conf} quarantine retry --rule device_is_known"
@@ -136,8 +136,8 @@ def test_batches_are_shown_by_flow_with_percentiles_a_chart_and_the_steps_of_the
         ["silver.readings", "100", "1,000", "1.5 s", "2.0 s", "2.0 s"],
     ]
     assert [row.inner_text().split("\t")[:2] for row in page.locator(".steps tbody tr").all()] == [
-        ["addBatch", "0.900 s"],
-        ["walCommit", "0.030 s"],
+        ["compute and write", "0.900 s"],
+        ["note what is about to be read", "0.030 s"],
     ]
     assert HOSTILE in page.inner_text(".troubles")
     assert page.locator("main img").count() == 0
@@ -178,8 +178,8 @@ def test_runs_show_jobs_by_the_clock_snapshots_and_generations(conf: Path, brows
         opened.close()
     (conf / "pipeline.yml").write_text(before)
     assert "every_night 15 3 * * * verify" in text
-    assert "every_night 2026-01-01 03:15:00 2026-01-01 03:15:01 12.5 no 0 2 rows differ" in text
-    assert "the first" in text
+    assert "2026-01-01 03:15:01 job every_night no due 2026-01-01 03:15:00 UTC, took 12.5 s, snapshot 0: 2 rows differ" in text
+    assert "1 the beginning active the first" in text
 
 
 def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path: Path) -> None:

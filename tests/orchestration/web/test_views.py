@@ -40,8 +40,8 @@ def test_a_group_is_as_good_as_its_worst_device_and_the_share_is_said(page: Page
     page.goto(f"{server.address}/groups")
     rows = [row.inner_text().split("\t") for row in page.locator("#all ~ .wide tbody tr").all()]
     assert rows == [
-        ["Kitchen <b>", "1 of 3", HOSTILE, "2026-01-01 12:10:00", "2026-01-01 15:40:00"],
-        ["attic", "0 of 0", "", "", "none"],
+        ["Kitchen <b>", "1 of 3", "stale", HOSTILE, "2026-01-01 12:10:00", "2026-01-01 15:40:00"],
+        ["attic", "0 of 0", "new", "", "", "none"],
     ]
     page.goto(f"{server.address}/groups?group=kitchen")
     assert "1 of 3 devices are up to date; the last window of" in page.inner_text("p.stale")
@@ -118,7 +118,7 @@ def test_a_device_has_its_counts_its_registry_and_its_clock(page: Page, server: 
 
 def test_an_expectation_that_fails_comes_first_with_its_rows_beside_their_payloads(page: Page, server: Served) -> None:
     page.goto(f"{server.address}/quality")
-    assert [of.inner_text().partition(":")[0] for of in page.locator("details[open] summary").all()] == [
+    assert [of.inner_text().partition(":")[0] for of in page.locator("details[open] > summary").all()] == [
         "gold.attic_aggregates",
         "silver.readings",
     ]
@@ -136,8 +136,7 @@ def test_a_closed_gate_is_opened_by_a_form_with_a_reason_that_is_kept(page: Page
     assert HOSTILE in page.inner_text(".troubles")
     page.fill("input[name=reason]", "the sensor was exchanged")
     page.click("button:text('Let it through')")
-    page.wait_for_selector("h2:has-text('Expectations by table')")
-    assert page.locator("input[name=reason]").count() == 0
+    page.wait_for_selector("input[name=reason]", state="detached")
     assert [(row.version, row.reason) for row in RELEASES.rows(lake)] == [(2, "the sensor was exchanged")]
 
 
@@ -182,9 +181,13 @@ def test_a_wrong_query_is_told_with_its_place_and_reads_no_file(page: Page, serv
 def test_a_query_is_saved_as_a_file_beside_conf(page: Page, server: Served, conf: Path) -> None:
     page.goto(f"{server.address}/sql?query=select+1+as+one")
     page.fill("input[name=name]", "one")
+    page.evaluate("window.mark = 1")  # gone, if the page were loaded anew
     page.click("button:text('Save')")
+    page.wait_for_selector("#saved a:text('one')")
+    assert page.locator("#answer").count() == 1
+    assert page.evaluate("window.mark") == 1
     page.click("a:text('one')")
-    page.wait_for_selector("h2:text('1 rows')")
+    page.wait_for_selector("h2:text('1 row')")
     assert (conf.parent / "queries/one.sql").read_text() == "select 1 as one\n"
 
 
@@ -195,13 +198,13 @@ def test_a_note_is_kept_and_drawn_behind_the_windows(page: Page, server: Served,
     page.fill("input[name=text]", HOSTILE)
     page.fill("input[name=author]", "ada")
     page.click("button:text('Add')")
-    page.wait_for_selector("td:text('ada')")
+    page.wait_for_selector("td:text('by ada')")
     assert page.locator("main img").count() == 0
     (note,) = rows_of(NOTES.path(Location(conf.parent / "lake")))
     assert (note["begins_at"], note["ends_at"], note["text"], note["author"]) == (at("13:00:00"), at("13:30:00"), HOSTILE, "ada")
     page.goto(f"{server.address}/groups?group=kitchen&span=day")
     bands = json.loads(page.locator(".plot").first.get_attribute("data-plot") or "")["bands"]
-    assert bands == [{"start": at("13:00:00").timestamp(), "end": at("13:30:00").timestamp(), "text": HOSTILE}]
+    assert {"start": at("13:00:00").timestamp(), "end": at("13:30:00").timestamp(), "text": HOSTILE} in bands
 
 
 def test_what_is_filled_in_is_not_taken_away_by_a_batch(page: Page, server: Served, conf: Path) -> None:
@@ -237,7 +240,7 @@ def test_odd_columns_are_answered_with_a_chart_or_without(server: Served, query:
 def test_numbers_and_instants_beyond_all_bounds_are_told(server: Served, path: str) -> None:
     assert server.ask(path)[0] in (200, 400)
     assert server.ask(f"/api/completions?text=a&cursor={'9' * 5000}")[0] == 200
-    assert server.ask("/events?path=/sql")[0] == server.ask("/events?path=/none")[0] == 404
+    assert server.ask("/events?path=/none")[0] == 404
 
 
 def test_queries_without_end_keep_no_view_waiting(server: Served) -> None:
@@ -272,7 +275,7 @@ def test_no_parameter_makes_it_fail_and_json_is_json(server: Served, path: str, 
     assert status in (200, 400), body
     if path.startswith("/api"):
         assert headers["content-type"] == "application/json"
-        assert isinstance(json.loads(body), dict)
+        assert isinstance(json.loads(body), dict | list)
 
 
 @pytest.mark.parametrize("path", VIEWS)

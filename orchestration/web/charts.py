@@ -1,0 +1,119 @@
+"""Charts of metrics over time, as the script draws them: lines, limits across them, and spans of time behind them."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from orchestration.alerts.changes import TABLE as ALERTS
+from orchestration.conf.model import Conf
+from orchestration.storage.delta import literal
+from orchestration.storage.ops_tables import NOTES
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.web.queries import ViewRequest
+from silver.spec import Metric
+
+Points = Sequence[tuple[float, float | None]]
+"""Seconds since 1970, and values; a null breaks the line."""
+Limit = tuple[float, str, float]
+"""A value, its name, and how far from the values it may be and is still shown, as a share of their range."""
+PARTS = 750
+"""Parts of a span. If a line has more points, each part shows the least and the greatest."""
+COMPARED = re.compile(r"\bvalue\s*[<>]=?\s*(-?\d+(?:\.\d+)?)")
+"""A comparison of the value with a number, in the condition of an alert."""
+EPISODES = """
+  select alert, metric_of[alert] as metric, entity, min(changed_at) filter (state = 'firing') as begins_at,
+    max(changed_at) filter (state = 'normal') as ends_at
+  from gold.alerts, (select {metrics} as metric_of) where entity in {entities} group by alert, metric, entity, alert_id
+  having begins_at < {end} and coalesce(ends_at > {start}, true) order by begins_at desc limit 100
+"""
+
+
+@dataclass(frozen=True)
+class Band:
+    """A span of time, or an instant, that a chart has behind its lines. `tone`: a class of colours. `metric` None: on all charts."""
+
+    begins_at: datetime
+    ends_at: datetime
+    text: str
+    tone: str = ""
+    metric: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        span = {"start": self.begins_at.timestamp(), "end": self.ends_at.timestamp(), "text": self.text}
+        return span | ({"tone": self.tone} if self.tone else {})
+
+
+@dataclass(frozen=True)
+class Chart:
+    """`lines`: device, kind, points. `thinned`: points of a line that shows fewer. `of_readings`: its points are readings, not windows.
+
+    `key`: charts with the same one share their cursor.
+    """
+
+    key: str
+    metric: Metric
+    lines: Sequence[tuple[str, str, Points]]
+    thinned: int = 0
+    bands: Sequence[Band] = ()
+    limits: Sequence[Limit] = ()
+    of_readings: bool = False
+
+    @property
+    def data(self) -> str:
+        """JSON for the script that draws it."""
+        lines = [
+            {"device": device, "kind": kind, "x": [x for x, _ in points], "y": [y for _, y in points]}
+            for device, kind, points in self.lines
+        ]
+        bands = [band.as_json() for band in self.bands if band.metric in (None, self.metric.name)]
+        facts = {"group": self.key, "metric": self.metric.name, "unit": self.metric.unit or "", "lines": lines, "bands": bands}
+        every = self.metric.every_seconds if self.of_readings else None
+        return json.dumps(facts | {"limits": self.limits, "is_stepped": self.metric.is_state, "window_seconds": every})
+
+    @property
+    def newest(self) -> Sequence[tuple[str, float, float]]:
+        """The newest windows of each device: device, end and value; for who does not look at the chart."""
+        closed = [(device, points) for device, kind, points in self.lines if kind == "window"]
+        return [(device, x, y) for device, points in closed for x, y in [*reversed(points)][:3] if y is not None]
+
+
+def limits_of(conf: Conf, metric: Metric, kinds: Sequence[str] = ("reading", "window")) -> list[Limit]:
+    """List the limits of a metric: what can be true, and the numbers that alerts on these kinds of signals compare its value with."""
+    bounds: list[Limit] = []
+    for limit, word in ((metric.minimum, "minimum"), (metric.maximum, "maximum")):
+        if limit is not None and not metric.is_state:
+            bounds.append((limit, word, 0.3))
+    for alert in conf.alerts.values():
+        if alert.signal.kind in kinds and alert.signal.metric == metric.name:
+            bounds += [(float(number), alert.name, 1.0) for number in COMPARED.findall(str(alert.when))]
+    return [*dict.fromkeys(bounds)]
+
+
+def bands_of(request: ViewRequest, entities: Sequence[str], start: datetime, end: datetime) -> list[Band]:
+    """List notes on the span, and the episodes of alerts of these entities."""
+    noted = NOTES.rows(request.conf.lake, [("begins_at", "<=", end), ("ends_at", ">=", start)])
+    bands = [Band(note.begins_at, note.ends_at, note.text) for note in noted]
+    snapshot = find_snapshot(request.conf.lake)
+    if entities and request.conf.alerts and snapshot and ALERTS in snapshot.versions:
+        metrics = {name: alert.signal.metric or "" for name, alert in request.conf.alerts.items()}
+        written = f"map {{{', '.join(f'{literal(name)}: {literal(metric)}' for name, metric in metrics.items())}}}"
+        query = EPISODES.format(metrics=written, entities=literal([*entities]), start=literal(start), end=literal(end))
+        bands += [_episode(row, request.now) for row in request.rows(query) if row["alert"] in metrics]
+    return bands
+
+
+def broken(points: Points, step: float) -> Iterator[tuple[float, float | None]]:
+    """Put a null behind each point that no other one follows after a step."""
+    for (x, y), (following, _) in pairwise(points):
+        yield x, y
+        if following - x > 1.5 * step:
+            yield x + step, None
+    yield from points[-1:]
+
+
+def _episode(row: Mapping[str, Any], now: datetime) -> Band:
+    return Band(row["begins_at"], row["ends_at"] or now, f"{row['alert']}: {row['entity']}", "bad", row["metric"] or None)
