@@ -27,6 +27,14 @@ class TidemarkError(Exception):
     """Whether it may be gone in a while, without anybody's doing."""
 
 
+class DownError(TidemarkError):
+    """A target took nothing. `retry_after`: for how many seconds it wants no request; 0 where it does not say."""
+
+    def __init__(self, what: str, retry_after: float = 0.0) -> None:
+        super().__init__(what)
+        self.retry_after = retry_after
+
+
 class ConfError(TidemarkError):
     """Wrong usage or conf: one line per mistake, all of them at once."""
 

@@ -18,8 +18,8 @@ class Asked(NamedTuple):
     connection: int
 
 
-Answer: TypeAlias = tuple[int, bytes]
-"""Status and body."""
+Answer: TypeAlias = tuple[int, bytes] | tuple[int, bytes, str]
+"""Status, body, and the header Retry-After."""
 
 
 @contextmanager
@@ -31,10 +31,12 @@ def http_server(answer: Callable[[Asked], Answer]) -> Iterator[str]:
 
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, content = answer(Asked(self.path, dict(self.headers.items()), body, self.client_address[1]))
+            status, content, *retry_after = answer(Asked(self.path, dict(self.headers.items()), body, self.client_address[1]))
             self.send_response(status)
             if status // 100 == 3:
                 self.send_header("Location", "/elsewhere")
+            for value in retry_after:
+                self.send_header("Retry-After", value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -56,11 +58,12 @@ def http_server(answer: Callable[[Asked], Answer]) -> Iterator[str]:
 
 @dataclass
 class Receiver:
-    """`requests`: as they came. `answers`: statuses of the next ones, then 204."""
+    """`requests`: as they came. `answers`: statuses of the next ones, then 204. `retry_after`: of any but 204."""
 
     url: str = ""
     requests: list[Asked] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
+    retry_after: str | None = None
 
     @property
     def documents(self) -> list[dict[str, Any]]:
@@ -77,7 +80,8 @@ def receiving() -> Iterator[Receiver]:
 
     def answer(asked: Asked) -> Answer:
         made.requests.append(asked)
-        return made.answers.pop(0) if made.answers else 204, b""
+        status = made.answers.pop(0) if made.answers else 204
+        return (status, b"", made.retry_after) if made.retry_after and status != 204 else (status, b"")
 
     with http_server(answer) as made.url:
         yield made

@@ -22,8 +22,8 @@ MAY_IMPORT = {
     "conf": set(),
 }
 ORDER = (
-    *("cli", "service", "web", "supervisor", "serving", "flows", "audit", "quality", "jobs", "engine", "flow", "connectors"),
-    *("alerts", "storage", "conf", "rendering", "crash", "errors", "location", "utc"),
+    *("cli", "service", "web", "supervisor", "serving", "flows", "audit", "quality", "jobs", "engine", "flow", "alerts"),
+    *("connectors", "storage", "conf", "rendering", "crash", "errors", "location", "utc"),
 )
 """Rooms of orchestration, from top to bottom: a room imports only what stands below it."""
 TOP_LEVEL = {

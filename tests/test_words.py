@@ -9,9 +9,8 @@ ROOMS = ("bronze", "silver", "gold", "expectations", "orchestration")
 VAGUE_NAMES = {"of", "each", "found", "told", "known", "begun", "place"}
 VAGUE_STARTS = ("Of ", "What ", "Those ", "As ", "By ", "Where ")
 ON_DISK = {
-    ("gold/alerts/notices.py", "told"),
-    ("orchestration/connectors/fast_alerts/watch.py", "of"),
-    ("orchestration/connectors/fast_alerts/watch.py", "told"),
+    ("orchestration/alerts/stages.py", "told"),
+    ("orchestration/alerts/watch.py", "of"),
     ("orchestration/jobs/watched_fields.py", "told"),
     ("orchestration/storage/gate_state.py", "found"),
 }

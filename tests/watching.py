@@ -41,6 +41,14 @@ class Watcher(ServerProcess):
         return self.process.wait()
 
 
+class Runner(Watcher):
+    """`tidemark run`, which goes on; it begins with what is there, so nobody has to wait for it."""
+
+    def start(self) -> None:
+        command = [sys.executable, "-c", PROGRAM, "--conf", str(self._conf), "run"]
+        self.launch(command, self._log, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
 @dataclass
 class Told:
     """`messages`: as they came, each with the instant at which it came. `answers`: codes of the next requests, then 204."""

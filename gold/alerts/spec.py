@@ -38,6 +38,8 @@ from expectations.wording import hint, quoted
 
 SUMMARY_NAMES = ("alert", "entity", "state", "severity", "value")
 """Names that a summary may hold."""
+DEFAULT_SUMMARY = "{alert}: {entity} is {state}"
+"""Messages complete it, as they do a summary that names nothing."""
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """Days as alerts.yml names them; in `Hours` each is its index."""
 ORDERED = (
@@ -47,9 +49,6 @@ ORDERED = (
     "expected",
     "escalate",
     "flapping",
-    "group_by",
-    "inhibited_by",
-    "max_per_hour",
 )
 """Settings that a fast alert does not have."""
 
@@ -210,8 +209,9 @@ class Alert(Setting):
     """The alert is recovering for so long before it ends, if no sample is true until then. 0: it ends at once."""
     severity: Identifier = Field(default="warning", examples=["critical"])
     """A word of your own for how bad it is."""
-    summary: Text = Field(default="{alert}: {entity} is {state}", examples=["{entity} is at {value} degC"])
-    """For people; may name {alert}, {entity}, {state}, {severity} and {value}, that one with a format such as {value:.1f}."""
+    summary: Text = Field(default=DEFAULT_SUMMARY, examples=["{entity} is at {value} degC"])
+    """For people; may name {alert}, {entity}, {state}, {severity} and {value}, that one with a format such as {value:.1f}. To one that
+    names nothing, and to the default, messages add the entity, its value and unit, the condition, since when, and the page's address."""
     wait_seconds: Seconds = Field(default=0, ge=0, examples=[60])
     """Judged only so long after its time, by the clock of the signal, so that what comes meanwhile is judged in order of time."""
     no_data: OrAbsent[NoData] = Field(default=None, examples=[{"after_seconds": 900, "then": "fire"}])
@@ -227,8 +227,8 @@ class Alert(Setting):
     """When an alert changes too often. Absent: each change is written."""
     fast: Flag = Field(default=False)
     """For reading: also told within milliseconds where events arrive, before bronze has them (`tidemark alerts watch`, a part of `tidemark
-    up`). Then `when` has only the fields value, unit and zone. Only recover_when, for_times, hours and no_data with `then: fire` go with
-    it."""
+    up`). Then `when` has only the fields value, unit and zone. Of what changes states only recover_when, for_times, hours and no_data with
+    `then: fire` go with it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""Rows of gold.alerts, as the newest snapshot has them: what is new since a version, what is not normal now, and what was."""
+"""Rows of gold.alerts, as the newest snapshot has them: what is new since a version, what was last, and what was."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -10,9 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gold.alerts.notices import covers
 from gold.schema import ALERTS
-from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.location import Location
 from orchestration.storage.delta import added, ask, instant, log_of, open_table, python_rows, table_id
 from orchestration.storage.generations import numbered
@@ -51,7 +49,8 @@ class PinnedAlerts:
         return _in_order(pa.concat_tables([schema.empty_table(), *(_cast(piece, schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
-        """Return the last change of each entity under each alert, without past episodes; `begun_at`: when it left normal.
+        """Return the last change of each entity under each alert, without past episodes. `begun_at`: when it left normal, and
+        `begun_known_at`: when that was known.
 
         Reads what is new since a call.
         """
@@ -63,13 +62,15 @@ class PinnedAlerts:
                 continue
             key = row["alert"], row["entity"]
             is_same = key in newest and newest[key]["alert_id"] == row["alert_id"]
-            newest[key] = {"begun_at": newest[key]["begun_at"] if is_same else row["changed_at"], **row}
+            first = newest[key] if is_same else {"begun_at": row["changed_at"], "begun_known_at": row["known_at"], **row}
+            newest[key] = {"begun_at": first["begun_at"], "begun_known_at": first["begun_known_at"], **row}
         _NEWEST[self.location] = _Newest(self.table_id, self.version, newest)
         return [*newest.values()]
 
     def _last_rows(self) -> list[dict[str, Any]]:
-        query = f"""select {", ".join(READ)}, begun_at from (
-            select *, min(changed_at) over (partition by alert_id) as begun_at, max(known_at) over (partition by alert, entity) as newest_at
+        query = f"""select {", ".join(READ)}, begun_at, begun_known_at from (
+            select *, min(changed_at) over (partition by alert_id) as begun_at,
+            min(known_at) over (partition by alert_id) as begun_known_at, max(known_at) over (partition by alert, entity) as newest_at
             from alerts where is_past is not true
         ) where known_at = newest_at"""
         return _in_order(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
@@ -100,25 +101,6 @@ def pinned_alerts(lake: Location) -> PinnedAlerts | None:
         return None
     location = numbered(lake, snapshot.generation).table(lake, TABLE)
     return PinnedAlerts(location, version, table_id(location))
-
-
-def firing(lake: Location, declared: Collection[str], now: datetime) -> list[dict[str, Any]]:
-    """Return the last change of each entity that is neither normal nor pending under a declared alert.
-
-    `begun_at`: when it left normal. `seen`: its newest acknowledgement. `silenced_by`: the id of a silence that holds now. None for none.
-    """
-    pinned, noted = pinned_alerts(lake), silences(lake)
-    rows = [row for row in (pinned.newest() if pinned else ()) if row["state"] not in {"normal", "pending"} and row["alert"] in declared]
-    ids = [row["alert_id"] for row in rows]
-    seen = ACKNOWLEDGEMENTS.last_of_each(lake, "alert_id", [("alert_id", "in", ids)]) if ids else {}
-    return [
-        row
-        | {
-            "seen": seen.get(row["alert_id"]),
-            "silenced_by": next((silence.silence_id for silence in noted if covers(silence, row["alert"], row["entity"], now)), None),
-        }
-        for row in rows
-    ]
 
 
 def _in_order(rows: pa.Table) -> list[dict[str, Any]]:

@@ -6,16 +6,17 @@ first, so that a process that comes after a kill sends the same messages again. 
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TypeAlias
 
 import msgspec
 
-from gold.alerts.notices import DIGEST, Change, Message, Standing
+from gold.alerts.messages import DIGEST, Change, Message
 from gold.alerts.states import NORMAL
 from orchestration.alerts.changes import pinned_alerts
+from orchestration.alerts.grouping import Waiting
+from orchestration.alerts.stages import EntityState
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import Filters
@@ -32,8 +33,8 @@ BEFORE_KNOWN = timedelta(days=1)
 class Notification:
     """Grain: the outcome of one message by one channel, as of `at`, UTC; of a message that failed first, a later row says the end.
 
-    `state`: sent, failed (it is tried again), dead (it is not) or suppressed. `reason`: why it was held back, or the last error.
-    `change_ids`: of the changes in the message; of one alone that is its id.
+    `state`: sent, failed (it is tried again), dead (it is not) or suppressed. `reason`: why it was held back (stages.Reason, with what
+    caused it), or the last error. `change_ids`: of the changes in the message; of one alone that is its id. `alert_ids`: of the episodes.
     """
 
     message_id: str
@@ -48,6 +49,7 @@ class Notification:
     summary: str
     entities: tuple[str, ...]
     change_ids: tuple[str, ...]
+    alert_ids: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,35 +67,40 @@ DEAD_LETTERS = Log("ops.dead_letters", DeadLetter, order="at")
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """A message that is to be sent."""
-
-    message: Message
-    change_ids: tuple[str, ...]
-    tries: int = 0
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """The outcome of a message now; `state` is one of the four."""
+    """The outcome of a message; `state` is one of the four. `at`: when it was handed over; None: when it is recorded. `retry_after`: for
+    how many seconds the channel wants no request."""
 
     waiting: Waiting
     state: str
     reason: str | None = None
-
-
-Standings: TypeAlias = dict[str, Standing]
+    at: datetime | None = None
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True)
 class ChannelState:
-    """`version` of the table `table_id`: what it has looked at. `checked_at`: the newest run of quality.results that it has looked at."""
+    """`version` of the table `table_id`: what it has looked at. `checked_at`: the newest run of quality.results that it has looked at.
+
+    `is_sending`: the messages are being sent, and after a kill nobody knows which have arrived. `retry_at`: until then the channel wants no
+    request.
+    """
 
     table_id: str = ""
     version: int = -1
-    standings: Standings = field(default_factory=dict)
+    standings: dict[str, EntityState] = field(default_factory=dict)
     waiting: list[Waiting] = field(default_factory=list)
     checked_at: datetime | None = None
+    is_sending: bool = False
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Outcomes of messages that another process has sent. `messages`: by an earlier version."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
 
 
 def state_file(lake: Location, channel: str) -> StateFile[ChannelState]:
@@ -110,22 +117,40 @@ def record(lake: Location, channel: str, outcomes: Sequence[Outcome], now: datet
     NOTIFICATIONS.append(lake, [_notification(channel, outcome, now) for outcome in outcomes])
 
 
-def leave_sent(lake: Location, channel: str, messages: Sequence[Message]) -> None:
+def leave_sent(lake: Location, channel: str, outcomes: Sequence[Outcome]) -> None:
     """Note what another process has sent, in a file of its own; `take_up_sent` makes rows of it.
 
     A commit each second would slow that process down: half of its alerts were told after 23 ms instead of 8 (measured).
     """
-    _sent(_sent_folder(lake) / f"{channel}.{time.time_ns()}.json").write({"messages": [*messages]})
+    _sent(_sent_folder(lake) / f"{channel}.{time.time_ns()}.json").write(_Left([*outcomes]))
 
 
 def take_up_sent(lake: Location, channel: str, now: datetime) -> None:
     """A kill before the end notes some of it a second time, which changes nothing."""
     files = sorted(_sent_folder(lake).local.glob(f"{channel}.*.json"))
-    left = [_sent(_sent_folder(lake) / file.name).read() or {} for file in files]
-    if messages := [message for content in left for message in content.get("messages", ())]:
-        record(lake, channel, [Outcome(Waiting(message, (message.message_id,)), SENT) for message in messages], now)
+    left = [_sent(_sent_folder(lake) / file.name).read() or _Left() for file in files]
+    earlier = [Outcome(Waiting(message, (message.message_id,)), SENT) for content in left for message in content.messages]
+    if outcomes := [*earlier, *(outcome for content in left for outcome in content.outcomes)]:
+        record(lake, channel, outcomes, now)
     for file in files:
         file.unlink()
+
+
+def first_sent(lake: Location, alerts: Collection[str], since: datetime) -> dict[str, datetime]:
+    """Return when a channel had the first message about each change and each episode of these alerts, by their ids; also what the watch has
+    sent and the run has no row of yet."""
+    where: Filters = [("state", "=", SENT), ("alert", "in", [*alerts]), ("at", ">=", since - BEFORE_KNOWN)]
+    first: dict[str, datetime] = {}
+    for row in NOTIFICATIONS.rows(lake, where) if alerts else ():
+        for id in (*row.change_ids, *(row.alert_ids or ())):
+            first.setdefault(id, row.at)
+    for file in sorted(_sent_folder(lake).local.glob("*.json")) if alerts else ():
+        content = _sent(_sent_folder(lake) / file.name).read()  # None: the run has taken it up
+        for outcome in content.outcomes if content else ():
+            if outcome.state == SENT and outcome.at is not None:
+                for id in (*outcome.waiting.change_ids, *outcome.waiting.message.alert_ids):
+                    first.setdefault(id, outcome.at)
+    return first
 
 
 def finished(lake: Location, channel: str, messages: Sequence[Message]) -> set[str]:
@@ -147,7 +172,7 @@ def dead_messages(lake: Location, channel: str) -> list[Waiting]:
 
 
 def known_changes(lake: Location, channel: str, changes: Sequence[Change], now: datetime) -> dict[str, bool]:
-    """Return which of these changes were notified, for gold.alerts.notices. One from before the retained rows counts as held back."""
+    """Return which of these changes were notified, for the stages. One from before the retained rows counts as held back."""
     if not changes:
         return {}
     notified = {change.change_id: False for change in changes if change.known_at < retained_since(now)}
@@ -197,8 +222,9 @@ def _notifications(lake: Location, channel: str, states: list[str], where: Filte
 def _notification(channel: str, outcome: Outcome, now: datetime) -> Notification:
     message, tries = outcome.waiting.message, outcome.waiting.tries + (outcome.state != SUPPRESSED)
     return Notification(
-        *(message.message_id, channel, outcome.state, outcome.reason, tries, now),
+        *(message.message_id, channel, outcome.state, outcome.reason, tries, outcome.at or now),
         *(message.alert, message.state, message.severity, message.summary, message.entities, outcome.waiting.change_ids),
+        message.alert_ids,
     )
 
 
@@ -206,5 +232,5 @@ def _sent_folder(lake: Location) -> Location:
     return fast_alerts_folder(lake) / "sent"
 
 
-def _sent(file: Location) -> StateFile[dict[str, list[Message]]]:
-    return StateFile(file, dict[str, list[Message]], "Remove it: what fast alerts told is then told again, under the same ids.")
+def _sent(file: Location) -> StateFile[_Left]:
+    return StateFile(file, _Left, "Remove it: what fast alerts told is then told again, under the same ids.")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from gold.alerts.notices import Silence
+from gold.alerts.messages import Silence
 from orchestration.location import Location
 from orchestration.storage.log import Log
 

@@ -5,8 +5,11 @@ elsewhere.
 """
 
 import logging
+import math
+import time
 from base64 import b64encode
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from functools import cache
 from http.client import HTTPException
 from typing import NamedTuple
@@ -15,29 +18,31 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
-from orchestration.errors import TidemarkError
+from orchestration.errors import DownError, TidemarkError
 
 MAX_ANSWER_BYTES = 65_536
+LONGEST_RETRY_SECONDS = 3600.0
 logging.getLogger("urllib3").setLevel(logging.WARNING)  # below that it writes addresses
 
 
 class Answer(NamedTuple):
-    """`content`: its beginning."""
+    """`content`: its beginning. `retry_after`: the header of that name."""
 
     status: int
     content: bytes
+    retry_after: str | None = None
 
 
 class NoAnswerError(TidemarkError):
     """Why there was none. It names no part of the address, which may be secret."""
 
 
-class PostError(TidemarkError):
+class PostError(DownError):
     """The answer of an address that does not accept a request. It names no part of the address, which may be secret."""
 
-    def __init__(self, what: str, *, is_final: bool = False) -> None:
+    def __init__(self, what: str, retry_after: float = 0.0, *, is_final: bool = False) -> None:
         """`is_final`: a repeat of the request is of no use."""
-        super().__init__(what)
+        super().__init__(what, retry_after)
         self.is_final = is_final
 
 
@@ -58,7 +63,7 @@ def ask(
             method, url, body, headers=headers, timeout=timeout_seconds, redirect=False, retries=False, preload_content=False
         )
         with sent as answer:
-            return Answer(answer.status, answer.read(most))
+            return Answer(answer.status, answer.read(most), answer.headers.get("Retry-After"))
     except (urllib3.exceptions.HTTPError, OSError, HTTPException) as error:
         if isinstance(error, ValueError):
             raise
@@ -74,8 +79,13 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: flo
     except ValueError:
         raise PostError("is no http or https URL", is_final=True) from None
     if answer.status // 100 != 2:
-        raise PostError(f"answered {answer.status}", is_final=answer.status < 500 and answer.status not in (408, 429))
+        raise PostError(f"answered {answer.status}", _seconds(answer.retry_after), is_final=is_refused(answer.status))
     return answer.content
+
+
+def is_refused(status: int) -> bool:
+    """Whether an answer refuses a request for good. A redirect does not: whoever set it up wrongly may mend it."""
+    return status // 100 == 4 and status not in (408, 429)
 
 
 def post_json(url: str, body: bytes, timeout_seconds: float, token: str | None = None, headers: Mapping[str, str] | None = None) -> None:
@@ -90,6 +100,18 @@ def _pool(scheme: str, host: str) -> urllib3.PoolManager:
     """Return the connections to a server, through the proxy that the environment names."""
     proxy = None if proxy_bypass(host) else getproxies().get(scheme)
     return urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
+
+
+def _seconds(retry_after: str | None) -> float:
+    """Return the value of Retry-After, seconds or a date, as seconds from now, an hour at most; 0 where it says nothing."""
+    try:
+        seconds = float(retry_after or 0)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(str(retry_after)).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(seconds, 0.0), LONGEST_RETRY_SECONDS) if math.isfinite(seconds) else 0.0
 
 
 def _reason(error: BaseException) -> str:

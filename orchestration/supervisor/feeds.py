@@ -66,10 +66,10 @@ class Feeds:
         if self._following is not None and self._following.done():
             self._following.result()
 
-    def raise_if_down(self) -> None:
-        """The error of a source that could not be read when it was asked last."""
-        for error in self._down.values():
-            raise error
+    @property
+    def down(self) -> list[SourceDownError]:
+        """Errors of sources that could not be read when they were asked last."""
+        return [*self._down.values()]
 
     def join(self) -> None:
         """Wait for the batch that is being written, and raise what ended one."""

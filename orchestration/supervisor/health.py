@@ -14,7 +14,7 @@ from functools import lru_cache
 import psutil
 
 from expectations.suite import Severity as Importance
-from orchestration.alerts.changes import firing
+from orchestration.alerts.firing import firing
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, dead_messages
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
@@ -261,7 +261,7 @@ def _registered(lake: Location, _: Versions) -> set[str]:
 
 def _of_alerts(conf: Conf, now: datetime) -> Iterator[Problem]:
     """One for all: the alerts themselves are told as such."""
-    rows = firing(conf.lake, conf.alerts, now) if conf.alerts else []
+    rows = firing(conf, now) if conf.alerts else []
     unseen = [row["changed_at"] for row in rows if row["state"] == "firing" and row["seen"] is None]
     if unseen:
         text = f"{counted(len(unseen), 'alert')} {'fires' if len(unseen) == 1 else 'fire'}, and nobody has said that it is seen."

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from orchestration.connectors.sources.schemas import Schemas
-from orchestration.connectors.sources.source import Notice
+from orchestration.connectors.sources.source import Notice, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
@@ -132,11 +132,6 @@ class PipelineRun:
             return True
         return any(arrears_of(checkpoint, last_batch(checkpoint), self._lake.table_path(name), now).behind for name in flow.reads)
 
-    def refuse_down(self) -> None:
-        """SourceDownError where a source could not be read to its end: the next run goes on with it."""
-        if self.feeds:
-            self.feeds.raise_if_down()
-
     def seal(self) -> None:
         self._sealing.seal_finished_batches()
 
@@ -252,13 +247,17 @@ class PipelineRun:
             sender.wake()
 
     def deliver_to_end(self) -> None:
-        """To channels, then to sinks; then a TidemarkError if one is down."""
-        down = []
-        for sender in self.senders:
+        """To channels and sinks, also where a source is down. Then say who was down; each has its part the next time."""
+        down, sources = list[str](), [str(error) for error in (self.feeds.down if self.feeds else ())]
+        for sender in self.senders if self.flows["gold"] else ():
             try:
                 sender.run_to_end()
             except TidemarkError as error:
                 down.append(str(error))
+        if sources:
+            raise SourceDownError("\n  ".join([*sources, *down]))
+        if self.flows["gold"]:
+            self.quality_gate.refuse_closed()
         if down:
             raise TidemarkError("\n  ".join(down))
 

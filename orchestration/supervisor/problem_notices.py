@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from gold.alerts.notices import Change, Standing
+from gold.alerts.messages import Change
 from gold.alerts.spec import NoticePolicy
 from gold.alerts.states import FIRING, NORMAL
+from orchestration.alerts.delivery import Topics, tell
 from orchestration.alerts.notifications import state_file
+from orchestration.alerts.stages import EntityState
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.all import channels
 from orchestration.engine.progress import Progress
-from orchestration.errors import TidemarkError
-from orchestration.jobs.notices import Topics, tell
+from orchestration.errors import DownError
 from orchestration.supervisor.health import Problem, Severity, problems
 from orchestration.supervisor.sinks import Senders
 
@@ -41,11 +42,11 @@ class ProblemSender(Senders):
         topics = Topics(file, policies, lambda state: (state, [*changes_of(others, state.standings, now)]))
         sent = tell(self._conf, name, self._channels[name], now, topics)
         if sent and sent.down is not None:
-            raise TidemarkError(sent.down)
+            raise DownError(sent.down, sent.retry_after)
         return sent is not None
 
 
-def changes_of(listed: Iterable[Problem], standings: Mapping[str, Standing], now: datetime) -> Iterator[Change]:
+def changes_of(listed: Iterable[Problem], standings: Mapping[str, EntityState], now: datetime) -> Iterator[Change]:
     """Yield what has begun, has another severity, or has ended, by what the channel knows. Notices are for the page."""
     firing = {
         (standing.change.alert, standing.change.entity): standing.change

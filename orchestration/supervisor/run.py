@@ -35,7 +35,8 @@ def run_once(
 ) -> None:
     """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits.
 
-    SourceDownError: all is done but what that source has. `tell` gets what became of the rows, also before these errors.
+    TidemarkError, behind everything else: a source, a channel or a sink is down, and has its part the next time. `tell` gets what became of
+    the rows, also before these errors.
     """
     run = PipelineRun(lake, chosen, progress, stop)
     run.prepare()
@@ -54,12 +55,7 @@ def run_once(
     run.seal()
     if tell is not None:
         tell(summary(lake, begin, datetime.now(UTC)))
-    run.refuse_down()
-    if run.flows["gold"]:
-        try:
-            run.deliver_to_end()
-        finally:
-            run.quality_gate.refuse_closed()
+    run.deliver_to_end()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:

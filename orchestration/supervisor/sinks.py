@@ -5,7 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import NamedTuple
 
+from orchestration.alerts.delivery import tell
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.all import channels
 from orchestration.connectors.channels.channel import Channel
@@ -14,14 +16,20 @@ from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink import Sink
 from orchestration.connectors.sources.source import Notice
 from orchestration.engine.progress import Progress
-from orchestration.errors import TidemarkError, without_secrets
-from orchestration.jobs.notices import tell
+from orchestration.errors import DownError, TidemarkError, without_secrets
 from orchestration.jobs.sinks import send
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 20.0
 """After a failure, and each time twice as long."""
 LOOK_SECONDS = 10.0
 """Marts are built by another process, which wakes nobody; and a silence ends by the clock."""
+
+
+class _Failure(NamedTuple):
+    """The reason, in a sentence, and for how many seconds the target wants no request."""
+
+    reason: str
+    retry_after: float
 
 
 class Senders(ABC):
@@ -43,7 +51,7 @@ class Senders(ABC):
     def run_to_end(self) -> None:
         """Until each has what the newest snapshot has; then a TidemarkError if one is down."""
         with ThreadPoolExecutor(max(len(self._names), 1), self._kind) as threads:
-            down = [reason for reason in threads.map(self._attempt, self._names) if reason is not None]
+            down = [failure.reason for failure in threads.map(self._attempt, self._names) if failure is not None]
         if down:
             hint = "Everything else is done; the next run sends what is missing."
             raise TidemarkError("\n  ".join([*down, hint]))
@@ -68,15 +76,15 @@ class Senders(ABC):
         pause = FIRST_PAUSE_SECONDS
         while not self._stop.is_set():
             self._wakes[name].clear()
-            if self._attempt(name) is None:
+            if (failure := self._attempt(name)) is None:
                 pause = FIRST_PAUSE_SECONDS
                 self._wakes[name].wait(self.look_seconds)
             else:
-                self._stop.wait(pause)
+                self._stop.wait(max(pause, failure.retry_after))
                 pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
-    def _attempt(self, name: str) -> str | None:
-        """Send all that there is; what is wrong, in a sentence, where that did not work."""
+    def _attempt(self, name: str) -> _Failure | None:
+        """Send all that there is; None where that worked."""
         try:
             while not self._stop.is_set() and self._step(name):
                 self._outages.answered(name)
@@ -84,7 +92,7 @@ class Senders(ABC):
         except Exception as error:
             reason = f"{self._kind} {name}: {without_secrets(error)}"
             self._outages.failed(name, reason)
-            return reason
+            return _Failure(reason, getattr(error, "retry_after", 0.0))
         return None
 
 
@@ -117,5 +125,5 @@ class ChannelSender(Senders):
             warning = "messages are in ops.dead_letters; `tidemark alerts resend` sends them again"
             self._progress.notice(Notice(warning, {"channel": name, "messages": str(sent.dead)}))
         if sent and sent.down is not None:
-            raise TidemarkError(sent.down)
+            raise DownError(sent.down, sent.retry_after)
         return sent is not None

@@ -9,9 +9,11 @@ from fnmatch import fnmatchcase
 from operator import itemgetter
 from typing import Any
 
+from gold.alerts.messages import message_id
 from gold.alerts.spec import Alert
-from orchestration.alerts.changes import firing, pinned_alerts
-from orchestration.alerts.notifications import NOTIFICATIONS, Notification
+from orchestration.alerts.changes import pinned_alerts
+from orchestration.alerts.firing import firing, judged_up_to
+from orchestration.alerts.notifications import NOTIFICATIONS, Notification, first_sent
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
@@ -45,11 +47,14 @@ class DeclaredAlert:
 
 @dataclass(frozen=True)
 class AlertFacts:
-    """`declared`: the first MOST_DECLARED of `count`, those that fire first. `firing`: what is not normal or pending, the latest first;
-    `fires`: how many. `pending`: what is true, and not yet for long enough. Of changes and messages the newest MOST.
+    """`judged_up_to`: None before the first. `declared`: the first MOST_DECLARED of `count`, those that fire first. `fires`: how many do.
+
+    `firing`: what is not normal or pending, the latest first. `pending`: what is true, and not yet for long enough. Of changes, each with
+    its `told_at`, and of messages the newest MOST.
     """
 
     at: datetime
+    judged_up_to: datetime | None
     count: int
     declared: Sequence[DeclaredAlert]
     fires: int
@@ -61,7 +66,7 @@ class AlertFacts:
 
 
 def alerts(request: ViewRequest) -> AlertFacts:
-    """Read what the view shows from the newest snapshot."""
+    """Read what the view shows, from the newest snapshot and from the watch of fast alerts."""
     conf, pinned, now = request.conf, pinned_alerts(request.conf.lake), request.now
     newest = [row for row in (pinned.newest() if pinned else ()) if row["alert"] in conf.alerts]
     fires = firing_alerts(conf, now)
@@ -69,7 +74,10 @@ def alerts(request: ViewRequest) -> AlertFacts:
     changes = pinned.history(EPOCH, MOST) if pinned else []
     held = [noted for noted in silences(request.conf.lake) if noted.ends_at > now]
     messages = NOTIFICATIONS.newest(request.conf.lake, MOST)
-    return AlertFacts(now, len(conf.alerts), _declared(conf, newest), len(fires), fires[:MOST], pending[:MOST], held, changes, messages)
+    sent = first_sent(conf.lake, {row["alert"] for row in changes}, min((row["known_at"] for row in changes), default=now))
+    changes = [row | {"told_at": sent.get(message_id(row["alert_id"], row["state"], row["changed_at"]))} for row in changes]
+    declared, judged = _declared(conf, newest), judged_up_to(conf, now)
+    return AlertFacts(now, judged, len(conf.alerts), declared, len(fires), fires[:MOST], pending[:MOST], held, changes, messages)
 
 
 def _declared(conf: Conf, newest: Sequence[Mapping[str, Any]]) -> list[DeclaredAlert]:
@@ -133,7 +141,7 @@ def unsilence(request: ViewRequest, form: dict[str, str]) -> None:
 
 def firing_alerts(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     """List what fires, what nobody has seen first, then the latest first; each with `chart`, an address of the page."""
-    rows = [row | {"chart": _address_of_chart(conf, row, now)} for row in firing(conf.lake, conf.alerts, now)]
+    rows = [row | {"chart": _address_of_chart(conf, row, now)} for row in firing(conf, now)]
     return sorted(
         rows, key=lambda row: (row["seen"] is not None, row["silenced_by"] is not None, -row["changed_at"].timestamp(), row["entity"])
     )

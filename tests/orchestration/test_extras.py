@@ -21,7 +21,7 @@ sys.meta_path.insert(0, Finder())
 """
 TIDEMARK = f"{WITHOUT_EXTRAS}\nfrom orchestration.cli.app import main; main()"
 MODULES = {
-    "kafka": ("connectors.sources.kafka", "connectors.sinks.kafka", "connectors.channels.kafka", "connectors.fast_alerts.watch"),
+    "kafka": ("connectors.sources.kafka", "connectors.sinks.kafka", "connectors.channels.kafka", "alerts.watch"),
     "mqtt": ("connectors.collector.mqtt",),
     "postgres": ("connectors.sinks.postgres",),
     "s3": ("connectors.sources.s3", "connectors.collector.kinesis"),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestration.conf.channel_settings import AddressSettings
-from orchestration.connectors.channels.channel import DIGEST, Channel, Message
+from orchestration.connectors.channels.channel import DIGEST, OVER, Channel, Message
 from orchestration.connectors.channels.webhook import send_json
 from orchestration.utc import to_iso
 
@@ -31,8 +31,11 @@ class AlertmanagerChannel(Channel):
         send_json(self._settings, "/api/v2/alerts", json.dumps(alerts).encode(), {})
 
     def _alerts(self, message: Message) -> Iterator[dict[str, Any]]:
-        if message.state == DIGEST:  # it has no end, and ends by Alertmanager's resolve_timeout
-            yield _alert(message, {"alertname": message.alert, "severity": message.severity, "state": DIGEST}, None)
+        if message.state in {DIGEST, OVER}:  # with an end nobody would be told of it; it ends by Alertmanager's resolve_timeout
+            labels = {"alertname": message.alert, "severity": message.severity, "state": message.state}
+            if message.state == OVER and len(message.entities) == 1:
+                labels["entity"] = message.entities[0]
+            yield _alert(message, labels, None)
             return
         for entity in message.entities:
             severities = OF_PROBLEMS if message.alert.startswith("problem.") else self._severities.get(message.alert, ())
@@ -43,7 +46,9 @@ class AlertmanagerChannel(Channel):
 
 
 def _alert(message: Message, labels: dict[str, str], ends_at: datetime | None) -> dict[str, Any]:
+    instants = {"known_at": message.known_at, "told_at": message.told_at, "ended_at": message.ended_at}
     facts = {"summary": message.summary, "state": message.state, "message_id": message.message_id}
+    facts |= {name: to_iso(at) for name, at in instants.items() if at}
     times = {"startsAt": to_iso(message.changed_at)} | ({"endsAt": to_iso(ends_at)} if ends_at else {})
     value = {} if message.value is None else {"value": f"{message.value:.6g}"}
     return {"labels": labels, "annotations": facts | value, **times}

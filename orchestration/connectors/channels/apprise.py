@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import apprise
 
 from orchestration.conf.secrets import secret
-from orchestration.connectors.channels.channel import FILE, Channel, Message, RefusedError
+from orchestration.connectors.channels.channel import FILE, OVER, Channel, Message, RefusedError
+from orchestration.connectors.http_client import is_refused
 from orchestration.errors import TidemarkError
 
 STATUS = re.compile(r"error=(\d{3})\b")
-KINDS = {"normal": apprise.NotifyType.SUCCESS, "firing": apprise.NotifyType.FAILURE}
+KINDS = {"normal": apprise.NotifyType.SUCCESS, OVER: apprise.NotifyType.INFO, "firing": apprise.NotifyType.FAILURE}
 MARKDOWN_CHATS = {"discord", "mmost", "mmosts", "rocket", "rockets"}
 """Services that read every text as Markdown, whatever apprise says of them, and tell people of `@all` in it."""
 WORD_JOINER = "\u2060"  # is not shown, and ends a mention
@@ -45,7 +46,7 @@ class AppriseChannel(Channel):
 
 
 def _refuse(status: int | None) -> None:
-    is_final = status is not None and 400 <= status < 500 and status not in (408, 429)
+    is_final = status is not None and is_refused(status)
     raise (RefusedError if is_final else TidemarkError)(f"the service answered {status}." if status else "the service was not reached.")
 
 
@@ -56,4 +57,6 @@ def _title(message: Message) -> str:
 def _body(message: Message) -> str:
     more = [f"and {len(message.entities) - SHOWN} more"] if len(message.entities) > SHOWN else []
     entities = [] if len(message.entities) == 1 else [", ".join([*message.entities[:SHOWN], *more])]
-    return "\n".join([message.summary, *entities, f"since {message.changed_at:%Y-%m-%d %H:%M:%S} UTC, message {message.message_id[:12]}"])
+    instants = {"since": message.changed_at, "until": message.ended_at, "known": message.known_at, "sent": message.told_at}
+    times = ", ".join(f"{name} {at:%Y-%m-%d %H:%M:%S}" for name, at in instants.items() if at)
+    return "\n".join([message.summary, *entities, f"{times} UTC, message {message.message_id[:12]}"])

@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gold.alerts.notices import DIGEST, Message, message_id
+from gold.alerts.messages import DIGEST, OVER, Message, message_id
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain
 
-__all__ = ["DIGEST", "FILE", "Channel", "Message", "RefusedError", "as_json", "message_id"]
+__all__ = ["DIGEST", "FILE", "OVER", "Channel", "Message", "RefusedError", "as_json", "message_id"]
 
 FILE = "alerts.yml"  # the file of conf that declares channels
 

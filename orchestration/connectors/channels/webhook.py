@@ -6,7 +6,7 @@ from orchestration.conf.channel_settings import AddressSettings
 from orchestration.conf.secrets import resolved
 from orchestration.connectors.channels.channel import FILE, Channel, Message, RefusedError, as_json
 from orchestration.connectors.http_client import PostError, post_json
-from orchestration.errors import TidemarkError
+from orchestration.errors import DownError
 
 TIMEOUT_SECONDS = 15.0
 
@@ -26,4 +26,5 @@ def send_json(settings: AddressSettings, path: str, body: bytes, headers: dict[s
     try:
         post_json(url.rstrip("/") + path if path else url, body, TIMEOUT_SECONDS, token, headers)
     except PostError as error:
-        raise (RefusedError if error.is_final else TidemarkError)(f"the address {error}.") from None
+        what = f"the address {error}."
+        raise (RefusedError(what) if error.is_final else DownError(what, error.retry_after)) from None

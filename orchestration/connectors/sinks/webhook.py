@@ -13,7 +13,7 @@ from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_client import PostError, post_json
 from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
-from orchestration.errors import TidemarkError
+from orchestration.errors import DownError
 
 TIMEOUT_SECONDS = 15.0
 
@@ -49,7 +49,7 @@ class WebhookSink(Sink):
         try:
             post_json(resolved(self._settings.url, FILE), body, TIMEOUT_SECONDS, token, {"Idempotency-Key": key})
         except PostError as error:
-            raise TidemarkError(f"the webhook {error}.") from None
+            raise DownError(f"the webhook {error}.", error.retry_after) from None
 
 
 def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

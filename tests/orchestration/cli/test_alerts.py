@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gold.alerts.notices import Message
-from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
+from gold.alerts.messages import Message
+from orchestration.alerts.firing import FastState, fast_file
+from orchestration.alerts.grouping import Waiting
+from orchestration.alerts.notifications import DEAD, Outcome, record
 from orchestration.conf.load import load
 from tests.commands import Rows, Tidemark
 from tests.http_server import http_server
-from tests.orchestration.connectors.channels.alert_lake import at, changed, write_changes
+from tests.orchestration.alerts.alert_lake import at, changed, write_changes
 
+NOT_JUDGED = "not judged yet: `tidemark run` judges alerts\n"
 DEFAULT = Path(__file__).parents[3] / "conf"
 ROWS = [
     changed(0, "pending"),
@@ -35,6 +38,12 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "conf")
 
 
+def seen_by_watch(entity: str, seconds: float, state: str) -> FastState:
+    times = at(seconds), at(seconds + 1)
+    facts = "too_hot", entity, state, "normal", "warning", *times, 281.5, f"{entity} is {state}", f"fast-{entity}"
+    return FastState(*facts, *times)
+
+
 def asked(tidemark: Tidemark, folder: str, *arguments: str) -> Rows:
     said = tidemark("--conf", folder, "alerts", *arguments, "--format", "json")
     assert said.code == 0, said.err
@@ -53,6 +62,25 @@ def test_what_fires_is_listed_since_it_left_normal(folder: str, tidemark: Tidema
         ("mixer", "no data", "warning", "2026-01-05T12:01:10Z", "episode-mixe"),
     ]
     assert {row["acknowledged_by"] for row in rows} == {row["silenced_by"] for row in rows} == {None}
+
+
+def test_what_the_watch_sees_is_listed_and_acknowledged_before_the_run_has_judged_it(
+    folder: str, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "kim")
+    (Path(folder) / "alerts.yml").write_text("alerts:\n  too_hot: {reading: temperature, when: value > 280, fast: true}\n")
+    lake = load(Path(folder)).lake
+    seen = [seen_by_watch("stove", 95, "firing"), seen_by_watch("oven", 100, "normal"), seen_by_watch("fridge", 10, "firing")]
+    fast_file(lake).write({f"too_hot/{state.entity}": state for state in seen})
+    rows = asked(tidemark, folder)
+    assert [(row["entity"], row["state"], row["is_fast"], row["known_at"]) for row in rows] == [
+        ("mixer", "no data", False, "2026-01-05T12:01:10Z"),
+        ("stove", "firing", True, "2026-01-05T12:01:36Z"),
+    ]
+    assert told(tidemark, folder, "ack", rows[1]["id"]) == (0, "too_hot of stove is acknowledged\n")
+    write_changes(lake, 1, changed(95, "firing", "stove", alert_id="fast-stove"))
+    rows = asked(tidemark, folder)
+    assert [(row["entity"], row["is_fast"], row["acknowledged_by"]) for row in rows] == [("mixer", False, None), ("stove", False, "kim")]
 
 
 def test_an_alert_that_conf_has_no_more_fires_no_more(folder: str, tidemark: Tidemark) -> None:

@@ -43,8 +43,8 @@ TABLES: list[tuple[Log[Any], str, tuple[Any, ...]]] = [
     (
         NOTIFICATIONS,
         "message_id text, channel text, state text, reason text, tries whole, at instant, alert text, alert_state text, severity text, "
-        "summary text, entities texts, change_ids texts",
-        ("m1", "pager", "failed", None, 2, NOON, "hot", "firing", "page", "it is hot", ["oven"], ["c1", "c2"]),
+        "summary text, entities texts, change_ids texts, alert_ids texts",
+        ("m1", "pager", "failed", None, 2, NOON, "hot", "firing", "page", "it is hot", ["oven"], ["c1", "c2"], ["e1"]),
     ),
     (DEAD_LETTERS, "message_id text, channel text, at instant, message text", ("m1", "pager", NOON, "{}")),
     (

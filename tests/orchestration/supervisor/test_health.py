@@ -13,8 +13,9 @@ import pytest
 
 from expectations.suite import Expectation
 from expectations.suite import Severity as Importance
-from gold.alerts.notices import Message
-from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
+from gold.alerts.messages import Message
+from orchestration.alerts.grouping import Waiting
+from orchestration.alerts.notifications import DEAD, Outcome, record
 from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
 from orchestration.conf.model import Conf, GateMode, Quality, Source
 from orchestration.conf.pipeline_settings import ScheduleSettings

@@ -4,9 +4,10 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from gold.alerts.notices import Change, Standing
+from gold.alerts.messages import Change
 from gold.alerts.states import FIRING, NORMAL
 from orchestration.alerts.notifications import NOTIFICATIONS
+from orchestration.alerts.stages import EntityState
 from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
 from orchestration.conf.load import load
 from orchestration.connectors.outages import begin_outage, current_outage, end_outage
@@ -25,16 +26,16 @@ SILENT = Problem(Severity.WARNING, "device PMP-07", "Device 'PMP-07' is silent."
 SETTING = Problem(Severity.NOTICE, "conf plant.unit", "plant.unit was C, and is K", None, "/runs", "tidemark replay")
 
 
-def told(listed: list[Problem], standings: dict[str, Standing], minutes: int = 0) -> list[Change]:
+def told(listed: list[Problem], standings: dict[str, EntityState], minutes: int = 0) -> list[Change]:
     """What changes at that time, and `standings` as they are when it was told."""
     changes = [*changes_of(listed, standings, NOW + timedelta(minutes=minutes))]
     for change in changes:
-        standings[f"{change.alert}/{change.entity}"] = Standing(change)
+        standings[f"{change.alert}/{change.entity}"] = EntityState(change)
     return changes
 
 
 def test_a_problem_is_told_when_it_begins_and_when_it_ends_and_not_between() -> None:
-    standings = dict[str, Standing]()
+    standings = dict[str, EntityState]()
     begun = told([DOWN, SILENT, SETTING], standings)
     assert {(change.alert, change.entity, change.state, change.changed_at) for change in begun} == {
         ("problem.runs", "source plant", FIRING, at("11:59:00")),
@@ -48,7 +49,7 @@ def test_a_problem_is_told_when_it_begins_and_when_it_ends_and_not_between() -> 
 
 
 def test_two_problems_of_one_subject_are_two_and_a_worse_one_is_told_again_as_the_same_episode() -> None:
-    standings = dict[str, Standing]()
+    standings = dict[str, EntityState]()
     late = Problem(Severity.WARNING, "source plant", "All 12 readings of source plant are late.")
     (first, second) = told([DOWN, late], standings)
     assert {first.alert, second.alert} == {"problem.runs", "problem.overview"} <= {*ALERTS}

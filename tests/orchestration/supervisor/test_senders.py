@@ -19,7 +19,7 @@ from orchestration.errors import TidemarkError, exit_code_of
 from orchestration.supervisor import sinks
 from orchestration.supervisor.sinks import ChannelSender, SinkSender
 from orchestration.supervisor.status import sink_status
-from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, changed
+from tests.orchestration.alerts.alert_lake import AlertLake, Recorder, changed
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, START, SmallLake, windows
 from tests.waiting import PATIENCE_SECONDS, until
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from gold.alerts.notices import Message
-from orchestration.alerts.notifications import DEAD, Outcome, Waiting, record
+from gold.alerts.messages import Message
+from orchestration.alerts.grouping import Waiting
+from orchestration.alerts.notifications import DEAD, Outcome, record
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.connectors.outages import begin_outage
 from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
 from tests.collectors import write_conf
-from tests.orchestration.connectors.channels.alert_lake import changed, write_changes
+from tests.orchestration.alerts.alert_lake import changed, write_changes
 from tests.rows import at
 from tests.waiting import until
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from orchestration.connectors.channels.apprise import AppriseChannel
 from orchestration.connectors.channels.channel import Message, RefusedError, as_json, message_id
 from orchestration.connectors.channels.kafka import KafkaChannel
 from orchestration.connectors.channels.webhook import WebhookChannel
-from orchestration.errors import TidemarkError
+from orchestration.errors import DownError, TidemarkError
 from tests.broker import Broker, impatient
 from tests.http_server import Receiver, receiving
 from tests.orchestration.connectors.sinks.test_kafka import messages
@@ -79,16 +80,20 @@ def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, mo
         "summary": "oven-1 is hot",
         "value": 281.5,
         "alert_ids": ["e1"],
+        "told_at": None,
+        "ended_at": None,
     }
 
 
 def test_the_page_of_channels_shows_a_message_as_it_is_posted() -> None:
     (shown,) = re.findall(r"```json\n(.*?)\n```", (Path(channels.__file__).parent / "README.md").read_text(), re.DOTALL)
-    posted = json.loads(as_json(FIRING))
+    posted = json.loads(as_json(replace(FIRING, told_at=NOW)))
     assert {key: type(value) for key, value in json.loads(shown).items()} == {key: type(value) for key, value in posted.items()}
 
 
-@pytest.mark.parametrize(("code", "is_final"), [(400, True), (404, True), (408, False), (429, False), (500, False), (503, False)])
+@pytest.mark.parametrize(
+    ("code", "is_final"), [(302, False), (400, True), (404, True), (408, False), (429, False), (500, False), (503, False)]
+)
 def test_a_refusal_is_lasting_or_passing_and_names_no_secret(receiver: Receiver, code: int, is_final: bool) -> None:
     for channel in (WebhookChannel(settings(receiver)), AlertmanagerChannel(settings(receiver), {})):
         receiver.answers = [code]
@@ -96,6 +101,17 @@ def test_a_refusal_is_lasting_or_passing_and_names_no_secret(receiver: Receiver,
             channel.send([FIRING])
         assert isinstance(error.value, RefusedError) == is_final
         assert CANARY not in str(error.value)
+
+
+@pytest.mark.parametrize(("header", "least", "most"), [("7", 7, 7), ("in a while", 0, 0), ("999999", 3600, 3600), ("date", 20, 30)])
+def test_an_address_says_for_how_long_it_wants_no_request(receiver: Receiver, header: str, least: float, most: float) -> None:
+    receiver.answers, receiver.retry_after = (
+        [503],
+        format_datetime(datetime.now(UTC) + timedelta(seconds=30)) if header == "date" else header,
+    )
+    with pytest.raises(DownError) as error:
+        WebhookChannel(settings(receiver)).send([FIRING])
+    assert least <= error.value.retry_after <= most
 
 
 @pytest.mark.parametrize(("code", "is_final"), [(200, None), (403, True), (500, False)])
@@ -162,9 +178,13 @@ def test_alertmanager_has_what_fires_with_its_newest_severity_until_it_is_normal
 
 
 @pytest.mark.alertmanager
-def test_alertmanager_takes_a_digest_that_has_no_entity(tmp_path: Path) -> None:
+def test_alertmanager_takes_a_digest_that_has_no_entity_and_what_is_over(tmp_path: Path) -> None:
     server = Alertmanager(tmp_path)
     with server.running():
         AlertmanagerChannel(AddressSettings(url=server.url), {}).send([replace(FIRING, state="digest", changed_at=NOW - timedelta(days=9))])
         (alert,) = server.active()
         assert alert["labels"] == {"alertname": "too_hot", "severity": "warning", "state": "digest"}
+        AlertmanagerChannel(AddressSettings(url=server.url), {}).send([replace(FIRING, state="over", ended_at=NOW)])
+        assert {"alertname": "too_hot", "severity": "warning", "state": "over", "entity": "oven-1"} in [
+            a["labels"] for a in server.active()
+        ]

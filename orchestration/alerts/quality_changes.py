@@ -7,16 +7,17 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from gold.alerts.notices import Change, Standing
+from gold.alerts.messages import Change
 from gold.alerts.spec import NoticePolicy
 from gold.alerts.states import FIRING, NORMAL
+from orchestration.alerts.stages import EntityState
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.gate_state import GateState, failing_gates
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
 
-Standings = Mapping[str, Standing]
+Standings = Mapping[str, EntityState]
 EXPECTATION, GATE = "quality.expectation", "quality.gate"
 """Alerts of alerts.yml have no dot in their names."""
 POLICIES = {EXPECTATION: NoticePolicy(group_by="zone"), GATE: NoticePolicy()}

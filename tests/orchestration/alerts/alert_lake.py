@@ -11,11 +11,11 @@ import pyarrow as pa
 from gold.alerts.spec import NoticePolicy
 from gold.schema import ALERTS
 from orchestration.alerts.changes import TABLE
+from orchestration.alerts.delivery import Told, tell
 from orchestration.alerts.notifications import NOTIFICATIONS
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.model import Conf, Device
 from orchestration.connectors.channels.channel import Channel, Message
-from orchestration.jobs.notices import Told, tell
 from orchestration.location import Location
 from orchestration.storage import generations
 from orchestration.storage.commit import append_rows

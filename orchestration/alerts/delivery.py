@@ -1,19 +1,20 @@
 """One step of a channel: changes of alerts that it has not looked at become messages, and these are sent. No Spark.
 
-Each message has one id, and is sent until the channel takes it, refuses it for good, or has failed MOST_TRIES times; then it is in
+Each message has one id, and is sent until the channel takes it, refuses it for good, or has failed too often (outbox.py); then it is in
 ops.dead_letters. A kill between sending and noting that sends it again, under the same id.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from gold.alerts.notices import Around, Change, notices
+from gold.alerts.messages import Change
 from gold.alerts.spec import NoticePolicy
 from orchestration import crash
-from orchestration.alerts.changes import COLUMNS, pinned_alerts
+from orchestration.alerts.changes import pinned_alerts
+from orchestration.alerts.grouping import Context, send
 from orchestration.alerts.notifications import (
     DEAD,
     FAILED,
@@ -21,7 +22,6 @@ from orchestration.alerts.notifications import (
     SUPPRESSED,
     ChannelState,
     Outcome,
-    Waiting,
     dead_messages,
     finished,
     known_changes,
@@ -30,34 +30,36 @@ from orchestration.alerts.notifications import (
     take_up_sent,
     tried,
 )
+from orchestration.alerts.outbox import attempt
+from orchestration.alerts.quality_changes import POLICIES as QUALITY_POLICIES
+from orchestration.alerts.quality_changes import expectation_changes, gate_changes, table_of
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
+from orchestration.alerts.shaping import change_of
+from orchestration.alerts.stages import Reason, decide
 from orchestration.conf.model import Conf
-from orchestration.connectors.channels.channel import Channel, RefusedError
-from orchestration.errors import without_secrets
-from orchestration.jobs.quality_notices import POLICIES as QUALITY_POLICIES
-from orchestration.jobs.quality_notices import expectation_changes, gate_changes, table_of
+from orchestration.connectors.channels.channel import Channel
 from orchestration.storage import registry
 from orchestration.storage.state_file import StateFile
+from orchestration.utc import to_iso
 
 AT_ONCE = 100
 """Messages between two notes of what was sent."""
 STEP_SECONDS = 5.0
-MOST_TRIES = 300
-"""With the pauses of supervisor.sinks an hour and a half."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """The result of one step. `down`: why the channel could not be reached."""
+    """The result of one step. `down`: why the channel could not be reached. `retry_after`: for how many seconds it wants no request."""
 
     sent: int
     dead: int
     down: str | None = None
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True)
 class Topics:
-    """Topics that one process tells a channel about, and where it keeps how far it is. `new_changes`: the new ones, and the state after."""
+    """The changes that one process tells a channel of, and its file. `new_changes`: what is new, and the state after it."""
 
     file: StateFile[ChannelState]
     policies: Mapping[str, NoticePolicy]
@@ -69,28 +71,40 @@ def tell(conf: Conf, name: str, channel: Channel, now: datetime, topics: Topics 
 
     `topics`: of another process than the run, which tells about alerts and data quality.
     """
-    topics = topics or _topics_of_run(conf, name, now)
-    file, begin = topics.file, time.monotonic()
-    state = _look(conf, name, topics, now)
+    topics, begin = topics or _topics_of_run(conf, name, now), time.monotonic()
+    before = topics.file.read() or ChannelState()
+    state = _look(conf, name, topics, before, now)
+    is_paused = state.retry_at is not None and now < state.retry_at
+    state = replace(state, is_sending=bool(state.waiting) and not is_paused)
+    if state != before:
+        topics.file.write(state)
     if not state.waiting:
         return None
+    if state.retry_at is not None and is_paused:
+        return Told(0, 0, f"it wants no request before {to_iso(state.retry_at)}.", (state.retry_at - now).total_seconds())
+
+    def clock() -> datetime:
+        return now + timedelta(seconds=time.monotonic() - begin)
+
     left, counts, down = [*state.waiting], Counter[str](), None
     while left and down is None and time.monotonic() - begin < STEP_SECONDS:
-        outcomes = [*_send(channel, left[:AT_ONCE])]
+        outcomes = [*attempt(channel, left[:AT_ONCE], clock)]
         crash.point(crash.Point.MESSAGES_SENT)
         if noted := [outcome for outcome in outcomes if outcome.state != FAILED or not outcome.waiting.tries]:
             record(conf.lake, name, noted, now)
         left = [*(tried(outcome) for outcome in outcomes if outcome.state == FAILED), *left[len(outcomes) :]]
         counts.update(outcome.state for outcome in outcomes)
-        down = next((outcome.reason for outcome in outcomes if outcome.state == FAILED), None)
-    file.write(replace(state, waiting=left))
-    return Told(counts[SENT], counts[DEAD], down)
+        down = next((outcome for outcome in outcomes if outcome.state == FAILED), None)
+    retry_after = down.retry_after if down else 0.0
+    retry_at = clock() + timedelta(seconds=retry_after) if retry_after else None
+    topics.file.write(replace(state, waiting=left, is_sending=False, retry_at=retry_at))
+    return Told(counts[SENT], counts[DEAD], down.reason if down else None, retry_after)
 
 
 def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
     """Send what is in ops.dead_letters and was not sent since, once each; `dead` is how many stay there, and `down` why, of the first."""
-    waiting = dead_messages(conf.lake, name)
-    outcomes = [*_send(channel, waiting)]
+    waiting, begin = dead_messages(conf.lake, name), time.monotonic()
+    outcomes = [*attempt(channel, waiting, lambda: now + timedelta(seconds=time.monotonic() - begin))]
     if sent := [outcome for outcome in outcomes if outcome.state == SENT]:
         record(conf.lake, name, sent, now)
     return Told(len(sent), len(waiting) - len(sent), next((outcome.reason for outcome in outcomes if outcome.state != SENT), None))
@@ -102,23 +116,28 @@ def _topics_of_run(conf: Conf, name: str, now: datetime) -> Topics:
     return Topics(state_file(conf.lake, name), policies, lambda state: _new_changes(conf, name, state, now))
 
 
-def _look(conf: Conf, name: str, topics: Topics, now: datetime) -> ChannelState:
+def _look(conf: Conf, name: str, topics: Topics, before: ChannelState, now: datetime) -> ChannelState:
     """With what is new among the messages that wait. Another table, or another history of it, is looked at from the beginning."""
-    before = topics.file.read() or ChannelState()
     take_up_sent(conf.lake, name, now)
     done = finished(conf.lake, name, [entry.message for entry in before.waiting])
-    state = replace(before, waiting=[entry for entry in before.waiting if entry.message.message_id not in done])
-    state, changes = topics.new_changes(state)
+    # Of what was being sent when a process was killed an end does not take the place: it may have arrived.
+    waiting = [
+        replace(entry, opens=entry.opens and not before.is_sending) for entry in before.waiting if entry.message.message_id not in done
+    ]
+    state, changes = topics.new_changes(replace(before, waiting=waiting))
     if changes or state.standings:
-        around = _around(conf, name, state, changes, now)
-        new, standings = notices(name, topics.policies, state.standings, changes, around)
-        outcomes = [Outcome(Waiting(notice.message, notice.change_ids), SUPPRESSED, notice.reason) for notice in new]
-        if held_back := [outcome for outcome in outcomes if outcome.reason]:
+        context = _context(conf, name, state, changes, now)
+        decided, standings = decide(name, topics.policies, state.standings, changes, context)
+        if held_back := [Outcome(entry, SUPPRESSED, entry.reason) for entry in decided if entry.reason]:
             record(conf.lake, name, held_back, now)
-        waiting = [*state.waiting, *(outcome.waiting for outcome in outcomes if outcome.reason is None)]
-        state = replace(state, standings=standings, waiting=waiting)
-    if state != before:
-        topics.file.write(state)
+        queue = send(state.waiting, [entry for entry in decided if not entry.reason])
+        queued = {entry.message.message_id for entry in queue}
+        # Their rows say that they failed, and are tried again.
+        if replaced := [
+            Outcome(entry, SUPPRESSED, Reason.OVER) for entry in state.waiting if entry.tries and entry.message.message_id not in queued
+        ]:
+            record(conf.lake, name, replaced, now)
+        state = replace(state, standings=standings, waiting=queue)
     return state
 
 
@@ -130,7 +149,7 @@ def _new_changes(conf: Conf, name: str, state: ChannelState, now: datetime) -> t
         if rows is None:
             of_quality = {key: standing for key, standing in state.standings.items() if standing.change.alert in QUALITY_POLICIES}
             rows, state = pinned.all(), replace(state, standings=of_quality)
-        changes = [Change(**{column: row[column] for column in COLUMNS}) for row in rows]
+        changes = [change_of(conf, row) for row in rows]
         state = replace(state, table_id=pinned.table_id, version=pinned.version)
     if name in conf.quality.channels:
         checked, checked_at = expectation_changes(conf, state.standings, state.checked_at)
@@ -139,10 +158,10 @@ def _new_changes(conf: Conf, name: str, state: ChannelState, now: datetime) -> t
     return state, changes
 
 
-def _around(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change], now: datetime) -> Around:
+def _context(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change], now: datetime) -> Context:
     devices = registry.current(conf.lake)
     earlier = known_changes(conf.lake, name, changes, now)
-    return Around(
+    return Context(
         now,
         {device["device_id"]: device["zone"] for device in devices if device["zone"]} | table_of(state.standings, changes),
         {device["device_id"]: device["groups"] or () for device in devices},
@@ -150,26 +169,3 @@ def _around(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change
         {row.alert_id for row in ACKNOWLEDGEMENTS.rows(conf.lake)},
         earlier | {change_id: True for entry in state.waiting for change_id in entry.change_ids},
     )
-
-
-def _send(channel: Channel, waiting: Sequence[Waiting]) -> Iterator[Outcome]:
-    """Until the channel is down; what is behind that is not tried."""
-    for begin in range(0, len(waiting), channel.most):
-        together = waiting[begin : begin + channel.most]
-        try:
-            channel.send([entry.message for entry in together])
-        except RefusedError as error:
-            if len(together) > 1:  # one of them may be at fault
-                for entry in together:
-                    (outcome,) = _send(channel, [entry])
-                    yield outcome
-                    if outcome.state == FAILED:
-                        return
-            else:
-                yield Outcome(together[0], DEAD, str(error))
-        except Exception as error:
-            reason = without_secrets(error)
-            yield from (Outcome(entry, DEAD if entry.tries + 1 >= MOST_TRIES else FAILED, reason) for entry in together)
-            return
-        else:
-            yield from (Outcome(entry, SENT) for entry in together)

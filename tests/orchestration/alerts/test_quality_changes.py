@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from expectations.suite import Expectation, Severity, suite
+from orchestration.alerts import delivery
 from orchestration.alerts.records import SILENCES, NotedSilence
 from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
 from orchestration.conf.model import GateMode, Quality
 from orchestration.connectors.channels.channel import Channel
 from orchestration.connectors.channels.webhook import WebhookChannel
 from orchestration.engine.lake import Lake
-from orchestration.jobs import notices
 from orchestration.quality import suites
 from orchestration.quality.history import append_results
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
@@ -26,7 +26,7 @@ from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA
 from orchestration.supervisor.quality_gate import QualityGate
 from tests.http_server import receiving
 from tests.lakes import bare_conf, write
-from tests.orchestration.connectors.channels.alert_lake import Recorder, at
+from tests.orchestration.alerts.alert_lake import Recorder, at
 from tests.orchestration.quality.test_quality import DEVICE
 from tests.rows import INGESTED_AT
 from tests.rows import at as at_time
@@ -50,7 +50,7 @@ def check(lake: Lake, seconds: float, outcomes: Sequence[Outcome], cause: Cause 
 
 
 def tell(lake: Lake, channel: Channel, seconds: float, name: str = "pager") -> None:
-    while notices.tell(lake.conf, name, channel, at(seconds)):
+    while delivery.tell(lake.conf, name, channel, at(seconds)):
         pass
 
 

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.alerts.delivery import tell
+from orchestration.alerts.firing import firing
 from orchestration.alerts.notifications import NOTIFICATIONS
-from orchestration.alerts.records import SILENCES, NotedSilence
+from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence
+from orchestration.alerts.watch import Watch
 from orchestration.conf.load import load
-from orchestration.connectors.fast_alerts.watch import Watch
 from orchestration.errors import ConfError
-from orchestration.jobs.notices import tell
 from orchestration.service.parts import parts_of
 from orchestration.storage.delta import rows_of
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, write_conf
-from tests.orchestration.connectors.channels.alert_lake import Recorder, changed, write_changes
+from tests.orchestration.alerts.alert_lake import Recorder, changed, write_changes
 from tests.orchestration.connectors.collector.test_web import LINES
 from tests.waiting import until
 from tests.watching import Told, Watcher, receiver
@@ -59,13 +60,16 @@ def test_a_receiver_is_told_of_what_a_collector_takes_and_of_nothing_that_is_gar
         send(collector, b"no JSON", b"\xff{", b"[" * 2000, event(300, "stranger"), b"{}", event(200))
         fires = event(300)
         send(collector, fires)
+        until(lambda: bool(told.messages), lambda: watcher.log)
         send(collector, fires, event(290), event(270))
         send(collector, event(250))
         until(lambda: len(told.messages) > 1, lambda: watcher.log)
         assert watcher.end() == 0
         assert told.states == [("hot", "oven", "firing"), ("hot", "oven", "normal")]
         message = told.messages[0][1]
-        assert (message["severity"], message["value"], message["summary"]) == ("critical", 300.0, "hot: oven is firing")
+        assert (message["severity"], message["value"]) == ("critical", 300.0)
+        assert message["summary"].startswith("hot: oven is firing: 300 ")
+        assert abs(told.messages[0][0] - datetime.fromisoformat(message["told_at"]).timestamp()) < 10
         assert datetime.fromisoformat(message["changed_at"]) == datetime.fromisoformat(json.loads(fires)["ts"])
         assert len({message["alert_ids"][0] for _, message in told.messages}) == 1
 
@@ -73,7 +77,9 @@ def test_a_receiver_is_told_of_what_a_collector_takes_and_of_nothing_that_is_gar
 def test_what_was_told_is_not_told_again_behind_gold(tmp_path: Path, told: Told) -> None:
     conf = conf_of(tmp_path, told)
     with collecting(conf) as collector, Watcher(conf).running() as watcher:
-        send(collector, event(300), event(250))
+        send(collector, event(300))
+        until(lambda: len(told.messages) == 1, lambda: watcher.log)
+        send(collector, event(250))
         until(lambda: len(told.messages) == 2, lambda: watcher.log)
         assert watcher.end() == 0
     made, (_, message) = load(conf), told.messages[0]
@@ -91,6 +97,28 @@ def test_what_was_told_is_not_told_again_behind_gold(tmp_path: Path, told: Told)
         ("sent", "firing", "fridge"),
         ("sent", "firing", "oven"),
         ("sent", "normal", "oven"),
+    ]
+
+
+def test_what_fires_is_listed_and_acknowledged_at_once_and_its_zone_is_one_message(tmp_path: Path, told: Told) -> None:
+    conf = conf_of(tmp_path, told)
+    ovens = "devices:\n" + "".join(f"  {name}: {{groups: [kitchen], zone: hall}}\n" for name in ("oven", "stove"))
+    (conf / "devices.yml").write_text(ovens)
+    (conf / "alerts.yml").write_text((conf / "alerts.yml").read_text().replace("fast: true", "fast: true, group_by: zone"))
+    made = load(conf)
+    with collecting(conf) as collector, Watcher(conf).running() as watcher:
+        send(collector, event(300), event(310, "stove"))
+        until(lambda: len(firing(made, datetime.now(UTC))) == 2, lambda: watcher.log)
+        row, _ = rows = sorted(firing(made, datetime.now(UTC)), key=lambda row: row["entity"])
+        assert [(row["entity"], row["state"], row["is_fast"]) for row in rows] == [("oven", "firing", True), ("stove", "firing", True)]
+        until(lambda: all(row["told_at"] for row in firing(made, datetime.now(UTC))), lambda: watcher.log)
+        ACKNOWLEDGEMENTS.append(made.lake, [Acknowledgement(row["alert_id"], "kim", datetime.now(UTC), "on my way")])
+        assert {row["entity"]: row["seen"] is not None for row in firing(made, datetime.now(UTC))} == {"oven": True, "stove": False}
+        send(collector, event(200), event(200, "stove"), event(300, "stove"), event(200, "stove"))
+        until(lambda: firing(made, datetime.now(UTC)) == [], lambda: watcher.log)
+        assert watcher.end() == 0
+    assert [(message["state"], message["entities"]) for _, message in told.messages] == [
+        *(("firing", ["oven", "stove"]), ("normal", ["oven", "stove"]), ("over", ["stove"])),
     ]
 
 

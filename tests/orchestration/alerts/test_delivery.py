@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from gold.alerts.spec import NoticePolicy
+from gold.alerts.spec import DEFAULT_SUMMARY, Alert, NoticePolicy, Signal
+from orchestration.alerts import delivery, outbox
 from orchestration.alerts.changes import TABLE
-from orchestration.alerts.notifications import DEAD_LETTERS, state_file
+from orchestration.alerts.delivery import Told
+from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, first_sent, state_file
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.connectors.channels.channel import RefusedError
-from orchestration.errors import TidemarkError
-from orchestration.jobs import notices
-from orchestration.jobs.notices import Told
+from orchestration.errors import DownError, TidemarkError
 from orchestration.storage import commit
 from orchestration.storage.delta import LOG
 from tests.http_server import receiving
-from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, at, changed
+from tests.orchestration.alerts.alert_lake import AlertLake, Recorder, at, changed
 
 ROOT = Path(__file__).parents[3]
 
 
 def resent(lake: AlertLake, channel: Recorder, seconds: float) -> Told:
-    return notices.resend(lake.conf, "pager", channel, at(seconds))
+    return delivery.resend(lake.conf, "pager", channel, at(seconds))
 
 
 def test_each_change_is_told_once_and_noted(tmp_path: Path) -> None:
@@ -53,8 +53,8 @@ def test_two_channels_have_positions_of_their_own(tmp_path: Path) -> None:
     for seconds in (6, 7):
         lake.tell(pager, seconds)
         lake.tell(mail, seconds, "mail")
-    assert pager.states() == mail.states() == ["firing oven", "normal oven"]
-    assert lake.noted("mail") == [("failed", "firing", 1, "away."), ("sent", "firing", 2, None), ("sent", "normal", 1, None)]
+    assert (pager.states(), mail.states()) == (["firing oven", "normal oven"], ["over oven"])
+    assert lake.noted("mail") == [("failed", "firing", 1, "away."), ("suppressed", "firing", 1, "over"), ("sent", "over", 1, None)]
 
 
 def test_what_is_refused_for_good_is_a_dead_letter_and_the_others_go_on(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_kill_after_noting_sends_nothing_again(tmp_path: Path) -> None:
 
 
 def test_after_a_bounded_number_of_tries_it_is_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "MOST_TRIES", 3)
+    monkeypatch.setattr(outbox, "MOST_TRIES", 3)
     lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([OSError("with a secret"), *[TidemarkError("away.")] * 3])
     told = [lake.tell(pager, seconds) for seconds in range(4)]
     assert [(of.sent, of.dead, of.down) for of in told] == [(0, 0, "OSError"), (0, 0, "away."), (0, 1, None), (0, 0, None)]
@@ -113,7 +113,7 @@ def test_changes_at_one_instant_follow_each_other_however_they_lie_in_the_table(
     at_once = [changed(9, "firing"), changed(9, "normal", previous="no data"), changed(9, "firing", previous="firing", severity="high")]
     lake, pager = AlertLake(tmp_path).write(*reversed(at_once), changed(5, "no data")), Recorder()
     lake.tell(pager, 10)
-    assert pager.states() == ["no data oven", "normal oven", "firing oven", "firing oven"]
+    assert pager.states() == ["over oven", "firing oven", "firing oven"]
     assert pager.messages[-1].severity == "high"
 
 
@@ -137,7 +137,7 @@ def test_a_silence_holds_back_until_it_is_ended_by_a_later_row(tmp_path: Path) -
     SILENCES.append(lake.conf.lake, [silence])
     for seconds in (1, 2):
         lake.tell(pager, seconds)
-    assert lake.noted() == [("suppressed", "firing", 0, "silence s1")]
+    assert lake.noted() == [("suppressed", "firing", 0, "silenced: silence s1")]
     (noted,) = silences(lake.conf.lake)
     SILENCES.append(lake.conf.lake, [replace(noted, ends_at=at(3), noted_at=at(3))])
     lake.tell(pager, 3)
@@ -156,11 +156,60 @@ def test_an_acknowledged_alert_is_not_repeated(tmp_path: Path) -> None:
     assert len({message.message_id for message in pager.messages}) == 3
 
 
+def test_an_alarm_that_ended_while_its_channel_was_down_is_one_message(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([TidemarkError("away.")] * 2)
+    lake.tell(pager, 1)
+    lake.write(changed(60, "normal", previous="firing")).tell(pager, 61)
+    lake.tell(pager, 62)
+    (message,) = pager.messages
+    assert (message.state, message.changed_at, message.ended_at) == ("over", at(0), at(60))
+    assert message.summary.startswith("was true from 2026-01-05 12:00:00 to 2026-01-05 12:01:00 UTC: oven is firing")
+    lake.replayed().write(changed(0, "firing"), changed(60, "normal", previous="firing")).tell(pager, 70)
+    assert len(pager.messages) == 1
+
+
+def test_a_message_says_when_the_channel_was_handed_it_and_so_does_its_row(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([TidemarkError("away.")])
+    lake.tell(pager, 1)
+    lake.tell(pager, 30)
+    (message,) = pager.messages
+    (row,) = NOTIFICATIONS.rows(lake.conf.lake, [("state", "=", "sent")])
+    assert message.told_at == row.at
+    assert (message.changed_at, message.known_at, at(30) <= row.at < at(31)) == (at(0), at(0), True)
+    assert first_sent(lake.conf.lake, {"too_hot"}, at(0)) == {message.message_id: row.at, "episode-oven": row.at}
+
+
+def test_a_channel_that_wants_no_request_for_a_while_gets_none_also_of_the_next_process(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([DownError("answered 429.", 600)])
+    assert lake.tell(pager, 1).down == "answered 429."
+    assert [lake.tell(pager, seconds).down for seconds in (2, 599)] == ["it wants no request before 2026-01-05T12:10:01Z."] * 2
+    assert pager.messages == []
+    assert lake.tell(pager, 602).sent == 1
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ("The oven is on fire", "The oven is on fire: oven is firing: 281.5 degC, value > 280, since 2026-01-05 12:00:00 UTC, PAGE"),
+        (DEFAULT_SUMMARY, "too_hot: oven is firing: 281.5 degC, value > 280, since 2026-01-05 12:00:00 UTC, PAGE"),
+        ("{entity} burns", "oven burns"),
+    ],
+)
+def test_a_summary_that_names_nothing_says_what_happened_by_itself(tmp_path: Path, summary: str, said: str) -> None:
+    lake, pager = AlertLake(tmp_path), Recorder()
+    alert = Alert("too_hot", Signal("reading", "temperature"), "value > 280", summary=summary)
+    metrics = {"temperature": replace(lake.conf.metrics["temperature"], unit="degC")}
+    lake.conf = replace(lake.conf, alerts={"too_hot": alert}, metrics=metrics)
+    filled = summary.format(alert="too_hot", entity="oven", state="firing")
+    lake.write(changed(0, "firing", summary=filled)).tell(pager, 1)
+    assert pager.messages[0].summary == said.replace("PAGE", "http://127.0.0.1:8643/alerts")
+
+
 KILLED = """
 import pickle, sys
 from datetime import datetime
 from orchestration.connectors.channels.all import channels
-from orchestration.jobs.notices import tell
+from orchestration.alerts.delivery import tell
 conf = pickle.loads(open(sys.argv[1], "rb").read())
 while tell(conf, "pager", channels(conf)["pager"], datetime.fromisoformat(sys.argv[2])):
     pass
@@ -179,6 +228,6 @@ def test_a_kill_between_sending_and_noting_sends_again_under_the_same_id_and_the
         assert killed.returncode == -signal.SIGKILL
         for _ in range(2):
             assert subprocess.run(command, env=environment, check=False).returncode == 0
-    bodies = [asked.body for asked in receiver.requests]
-    assert (len(bodies), len({*receiver.keys}), len({*zip(receiver.keys, bodies, strict=True)})) == (6, 3, 3)
-    assert sorted(state for state, *_ in lake.noted()) == ["sent"] * 3
+    bodies = [json.dumps(document | {"told_at": None}) for document in receiver.documents]
+    assert (len(bodies), len({*receiver.keys}), len({*zip(receiver.keys, bodies, strict=True)})) == (4, 2, 2)
+    assert sorted(state for state, *_ in lake.noted()) == ["sent"] * 2

@@ -9,26 +9,21 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from bronze.events import identified
 from gold.alerts.fast import FastAlerts, Watched
-from gold.alerts.notices import Message, covers, message_id
-from gold.alerts.states import FIRING, NORMAL
+from orchestration.alerts.fast_delivery import FastDelivery, KeptDelivery
 from orchestration.alerts.notifications import leave_sent
-from orchestration.alerts.records import silences
+from orchestration.alerts.tails import AT_ONCE, Arrived, Position, beginning, tail
 from orchestration.conf.model import Conf, Source
-from orchestration.connectors.channels.all import channels
-from orchestration.connectors.fast_alerts.outbox import Outbox
-from orchestration.connectors.fast_alerts.tails import AT_ONCE, Arrived, Position, beginning, tail
 from orchestration.errors import ConfError, describe
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
@@ -47,14 +42,12 @@ CATCH_UP_SECONDS = 5.0  # for what came while nobody watched; until then nobody 
 
 @dataclass(frozen=True)
 class Known:
-    """The content of the state file. `of`: the declaration of each alert; a changed one begins anew. `told`: ids of alerts that people
-    were notified of, and not yet of their end."""
+    """The content of the state file. `of`: the declaration of each alert; a changed one begins anew."""
 
     places: dict[str, Position] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
     watched: dict[str, Watched] = field(default_factory=dict)
-    waiting: dict[str, list[Message]] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    delivery: KeptDelivery = field(default_factory=KeptDelivery)
 
 
 class Watch:
@@ -81,11 +74,8 @@ class Watch:
             kept = self._file.read() or Known()
             self._positions = {source.name: kept.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
             same = {name: watched for name, watched in kept.watched.items() if kept.of.get(name) == repr(self._alerts.get(name))}
-            self._told, self._silences = kept.told, silences(self._conf.lake)
             self._fast = FastAlerts(self._alerts.values(), silver_config(self._conf), self._devices(), same)
-            self._outboxes = {
-                name: Outbox(name, channel, kept.waiting.get(name, []), self._notify) for name, channel in channels(self._conf).items()
-            }
+            self._delivery = FastDelivery(self._conf, kept.delivery, self._fast.devices, self._notify)
             for source in self._sources:
                 threading.Thread(target=self._follow, args=(source,), name=f"tail {source.name}", daemon=True).start()
             self._notify(f"{len(self._alerts)} alerts are watched in {', '.join(source.name for source in self._sources)}")
@@ -93,8 +83,7 @@ class Watch:
             try:
                 self._loop()
             finally:
-                for outbox in self._outboxes.values():
-                    outbox.end()
+                self._delivery.end()
                 self._keep().result()
 
     def _loop(self) -> None:
@@ -116,7 +105,8 @@ class Watch:
     def _look_again(self) -> None:
         """At what other processes have said of devices and silences; where that fails, what was known holds."""
         try:
-            self._fast.devices, self._silences = self._devices(), silences(self._conf.lake)
+            self._fast.devices = self._devices()
+            self._delivery.look_again(self._fast.devices)
         except Exception as error:
             self._notify(f"devices and silences cannot be read: {describe(error)}; they are looked at again")
 
@@ -142,30 +132,23 @@ class Watch:
                 self._behind.discard(one.source)
 
     def _tell(self, changes: Iterable[pa.Table]) -> None:
-        """Who was told that an alert fires is told of its end, also in a silence."""
-        now = datetime.now(UTC)
-        for row in (row for table in changes for row in python_rows(table)):
-            is_end = row["state"] == NORMAL and row["alert_id"] in self._told
-            is_silenced = any(covers(noted, row["alert"], row["entity"], now) for noted in self._silences)
-            if is_end or (row["state"] == FIRING and not is_silenced):
-                (self._told.discard if is_end else self._told.add)(row["alert_id"])
-                message, chosen = _message(row), self._conf.notice_policies[row["alert"]].channels
-                for name in self._outboxes if chosen is None else chosen:
-                    self._outboxes[name].add([message])
+        self._delivery.take((row for table in changes for row in python_rows(table)), may_be_sent=bool(self._behind))
 
     def _keep(self) -> "Future[None]":
-        """Save the state. A thread writes it, and then the sent messages, which the job behind gold.alerts does not send again."""
-        sent = {name: outbox.take_sent() for name, outbox in self._outboxes.items()}
-        waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
+        """Save the state. A thread writes it, and then the outcomes of messages, which the run does not send again."""
+        delivery, done, newest = self._delivery.keep()
         declared = {name: repr(alert) for name, alert in self._alerts.items()}
-        content = msgspec.json.encode(Known(self._positions, declared, self._fast.watched, waiting, self._told))
-        return self._writer.submit(self._write, msgspec.Raw(content), sent)
+        content = msgspec.json.encode(Known(self._positions, declared, self._fast.watched, delivery))
 
-    def _write(self, content: msgspec.Raw, sent: Mapping[str, Sequence[Message]]) -> None:
-        self._file.write(content)
-        for name, messages in sent.items():
-            if messages:
-                leave_sent(self._conf.lake, name, messages)
+        def write() -> None:
+            self._file.write(msgspec.Raw(content))
+            if newest is not None:
+                self._delivery.write_newest(newest)
+            for name, outcomes in done.items():
+                if outcomes:
+                    leave_sent(self._conf.lake, name, outcomes)
+
+        return self._writer.submit(write)
 
     def _follow(self, source: Source) -> None:
         """In a thread: a source that is down delays no other."""
@@ -187,9 +170,3 @@ class Watch:
         added = set(self._conf.devices).difference(version["device_id"] for version in registered)
         declared = [row for device_id in added for row in first_declaration(as_version(self._conf.devices[device_id], CONF))]
         return pa.Table.from_pylist([*registered, *(row | {"registered_at": ALWAYS} for row in declared)], DEVICES)
-
-
-def _message(row: Mapping[str, Any]) -> Message:
-    same = {name: row[name] for name in ("alert", "state", "severity", "changed_at", "known_at", "summary", "value")}
-    named = message_id(row["alert_id"], row["state"], row["changed_at"])
-    return Message(message_id=named, entities=(row["entity"],), alert_ids=(row["alert_id"],), **same)

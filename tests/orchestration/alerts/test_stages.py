@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gold.alerts.notices import Around, Change, Message, Notice, Silence, Standing, message_id, notices
+from gold.alerts.messages import Change, Message, Silence, message_id
 from gold.alerts.spec import Hours, NoticePolicy
+from orchestration.alerts.grouping import Context, Waiting, send
+from orchestration.alerts.stages import EntityState, decide
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ZONES = {"oven-1": "hall", "oven-2": "hall", "fridge": "shop", "gateway": "hall"}
@@ -30,12 +32,12 @@ class Teller:
 
     def __init__(self, policy: NoticePolicy | None = None, **more: NoticePolicy) -> None:
         self.policies = {"hot": policy or NoticePolicy(), "gone": NoticePolicy(), **more}
-        self.standings: dict[str, Standing] = {}
-        self.found: list[Notice] = []
+        self.standings: dict[str, EntityState] = {}
+        self.found: list[Waiting] = []
 
     def look(self, clock: str, *changes: Change, **around: Any) -> list[str]:
-        at_that_time = Around(at(clock), **{"zones": ZONES, **around})
-        self.found, self.standings = notices("pager", self.policies, self.standings, changes, at_that_time)
+        at_that_time = Context(at(clock), **{"zones": ZONES, **around})
+        self.found, self.standings = decide("pager", self.policies, self.standings, changes, at_that_time)
         return [f"{of.message.state} {' '.join(of.message.entities)}" for of in self.found if of.reason is None]
 
     @property
@@ -76,12 +78,13 @@ def test_a_message_tells_of_its_change_and_has_its_id() -> None:
     teller = Teller()
     teller.look("12:01", change("12:00", "firing"))
     assert teller.found == [
-        Notice(
+        Waiting(
             Message(
                 *(message_id("hot/oven-1", "firing", at("12:00")), "hot", "firing", "warning", ("oven-1",)),
                 *(at("12:00"), at("12:00"), "oven-1 is firing", 1.0, ("hot/oven-1",)),
             ),
             (message_id("hot/oven-1", "firing", at("12:00")),),
+            opens=True,
         )
     ]
 
@@ -135,9 +138,9 @@ def test_while_the_gateway_is_gone_its_zone_is_quiet_and_what_still_fires_is_tol
     teller = Teller(NoticePolicy(inhibited_by=("gone",)))
     down = change("12:01", "firing", "gateway", "gone")
     assert teller.look("12:01", change("12:00", "firing"), change("12:00", "firing", "fridge"), down) == ["firing fridge", "firing gateway"]
-    assert teller.held_back == ["oven-1: gone fires for gateway"]
+    assert teller.held_back == ["oven-1: inhibited: gone fires for gateway"]
     assert teller.look("12:02", change("12:02", "firing", "oven-2"), change("12:02", "recovering", "gateway", "gone")) == []
-    assert teller.held_back == ["oven-2: gone fires for gateway"]
+    assert teller.held_back == ["oven-2: inhibited: gone fires for gateway"]
     assert teller.look("12:05") == []
     assert teller.held_back == []
     back = change("12:06", "normal", "gateway", "gone")
@@ -147,14 +150,14 @@ def test_while_the_gateway_is_gone_its_zone_is_quiet_and_what_still_fires_is_tol
 def test_an_alert_of_the_same_entity_inhibits_without_a_zone() -> None:
     teller = Teller(NoticePolicy(inhibited_by=("gone",)))
     assert teller.look("12:00", change("12:00", "firing", "stray"), change("12:00", "firing", "stray", "gone")) == ["firing stray"]
-    assert teller.held_back == ["stray: gone fires for stray"]
+    assert teller.held_back == ["stray: inhibited: gone fires for stray"]
 
 
 def test_an_alert_of_a_group_inhibits_its_devices() -> None:
     teller, groups = Teller(NoticePolicy(inhibited_by=("gone",))), {"oven-1": ["baking"], "fridge": ["cooling"]}
     changes = [change("12:00", "firing"), change("12:00", "firing", "fridge"), change("12:00", "firing", "baking", "gone")]
     assert teller.look("12:00", *changes, groups=groups) == ["firing fridge", "firing baking"]
-    assert teller.held_back == ["oven-1: gone fires for baking"]
+    assert teller.held_back == ["oven-1: inhibited: gone fires for baking"]
 
 
 def test_an_entity_has_only_so_many_messages_an_hour_and_each_has_its_end() -> None:
@@ -163,7 +166,7 @@ def test_an_entity_has_only_so_many_messages_an_hour_and_each_has_its_end() -> N
         changes = change(f"12:0{minute}" if minute < 10 else f"12:{minute}", "firing"), change(f"12:{minute + 5:02}", "normal")
         assert teller.look(f"12:{minute + 5:02}", *changes) == ["firing oven-1", "normal oven-1"]
     assert teller.look("12:20", change("12:20", "firing"), change("12:20", "firing", "oven-2")) == ["firing oven-2"]
-    assert teller.held_back == ["oven-1: 2 messages in an hour"]
+    assert teller.held_back == ["oven-1: limited: 2 messages in an hour"]
     assert teller.look("13:04") == []
     assert teller.look("13:05") == ["firing oven-1"]
 
@@ -184,7 +187,7 @@ def test_a_silence_holds_back_what_it_names_and_ends() -> None:
     assert teller.look("11:59", change("11:59", "firing", "oven-2"), silences=silences) == ["firing oven-2"]
     changes = [change("12:00", "firing"), change("12:00", "firing", "fridge"), change("12:00", "normal", "oven-2")]
     assert teller.look("12:00", *changes, silences=silences) == ["firing fridge", "normal oven-2"]
-    assert teller.held_back == ["oven-1: silence s1"]
+    assert teller.held_back == ["oven-1: silenced: silence s1"]
     assert teller.look("12:59", silences=silences) == []
     assert teller.look("13:00", silences=silences) == ["firing oven-1"]
 
@@ -198,7 +201,7 @@ def test_a_silence_of_every_night_keeps_local_time_when_clocks_change(begin: str
     begins, ends, moment = *(datetime.fromisoformat(f"{text}:00+00:00") for text in (begin, end)), timedelta(seconds=1)
     for now, is_silent in ((begins - moment, False), (begins, True), (ends - moment, True), (ends, False)):
         changes = [replace(change("12:00", "firing"), changed_at=now)]
-        (found,), _ = notices("pager", {"hot": NoticePolicy()}, {}, changes, Around(now, silences=[nights]))
+        (found,), _ = decide("pager", {"hot": NoticePolicy()}, {}, changes, Context(now, silences=[nights]))
         assert (found.reason is not None) == is_silent, now
 
 
@@ -209,6 +212,58 @@ def test_what_was_told_before_is_not_told_again_but_its_end_is() -> None:
     changes = [old, change("08:30", "normal", "fridge"), firing, other]
     assert teller.look("12:01", *changes, sent_before=known) == ["firing oven-2"]
     assert teller.look("12:02", change("12:02", "normal")) == ["normal oven-1"]
+
+
+def queued(teller: Teller, waiting: Sequence[Waiting], clock: str, *changes: Change, **context: Any) -> list[Waiting]:
+    """The queue of a channel that is down."""
+    teller.look(clock, *changes, **context)
+    return send(waiting, [entry for entry in teller.found if entry.reason is None])
+
+
+def test_an_alarm_that_ended_before_it_could_be_sent_is_one_message() -> None:
+    teller = Teller()
+    queue = queued(teller, [], "12:01", change("12:00", "firing"), change("12:01", "firing", severity="critical"))
+    queue = queued(teller, queue, "12:02", change("12:02", "normal"), change("12:02", "firing", "oven-2"))
+    over, other = (entry.message for entry in queue)
+    assert (over.state, over.severity, over.changed_at, over.ended_at, over.known_at) == (
+        *("over", "critical", at("12:00"), at("12:02"), at("12:02")),
+    )
+    assert over.summary == "was true from 2026-01-05 12:00:00 to 2026-01-05 12:02:00 UTC: oven-1 is firing"
+    assert [len(entry.change_ids) for entry in queue] == [3, 1]
+    assert (other.state, other.entities) == ("firing", ("oven-2",))
+
+
+def test_two_alarms_that_ended_are_two_messages_and_ids_stay_the_same() -> None:
+    teller, queues = Teller(), list[list[Waiting]]()
+    states = [("12:00", "firing"), ("12:01", "normal"), ("12:02", "firing"), ("12:03", "normal")]
+    changes = [replace(change(clock, state), alert_id=f"episode-{n // 2}") for n, (clock, state) in enumerate(states)]
+    queues.append(queued(teller, [], "12:04", *changes))
+    teller, queue = Teller(), list[Waiting]()
+    for one in changes:
+        queue = queued(teller, queue, "12:04", one)
+    assert queue == queues[0]
+    assert [entry.message.state for entry in queue] == ["over", "over"]
+
+
+def test_an_end_takes_the_place_of_nothing_that_may_have_been_sent() -> None:
+    teller = Teller()
+    teller.look("12:00", change("12:00", "firing"))  # sent
+    queue = queued(teller, [], "12:02", change("12:01", "firing", severity="critical"), change("12:02", "normal"))
+    assert [entry.message.state for entry in queue] == ["firing", "normal"]
+    teller = Teller()
+    queue = [replace(entry, opens=False) for entry in queued(teller, [], "12:00", change("12:00", "firing"))]  # a kill while it was sent
+    assert [entry.message.state for entry in queued(teller, queue, "12:01", change("12:01", "normal"))] == ["firing", "normal"]
+
+
+def test_alarms_of_a_zone_that_began_and_ended_together_are_one_message() -> None:
+    teller, ovens = Teller(NoticePolicy(group_by="zone")), ("oven-1", "oven-2")
+    queue = queued(teller, [], "12:01", *(change("12:00", "firing", entity) for entity in ovens))
+    some = queued(teller, queue, "12:02", change("12:02", "normal", "oven-1"))
+    assert [entry.message.state for entry in some] == ["firing", "normal"]
+    teller = Teller(NoticePolicy(group_by="zone"))
+    queue = queued(teller, [], "12:01", *(change("12:00", "firing", entity) for entity in ovens))
+    (over,) = queued(teller, queue, "12:02", *(change("12:02", "normal", entity) for entity in ovens))
+    assert (over.message.state, over.message.entities, len(over.change_ids)) == ("over", ovens, 4)
 
 
 STATES = ("pending", "firing", "recovering", "normal", "no data", "flapping")

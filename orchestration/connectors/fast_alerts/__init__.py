@@ -1,1 +1,0 @@
-"""Alerts that people are notified of where events arrive: `tidemark alerts watch`."""
