@@ -131,6 +131,11 @@ soak: install servers ## disturb a plant under `tidemark up` for MINUTES=30 in e
 	$(call step,"seed $(SEED)")
 	$(PY) -m pytest -v -rP -m soak --minutes $(MINUTES) --seed $(SEED) tests/soak
 
+.PHONY: bars
+bars: install servers ## put a whole plant under `tidemark up` to one fault after the other: each is told within 30 s, and is over within 30 s; SEED=... repeats the order
+	$(call step,"seed $(SEED)")
+	$(PY) -m pytest -v -rP -m "bars and slow" --seed $(SEED) tests/bars
+
 .PHONY: cuts
 cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
 	$(PY) -m pytest -v -m snapshots tests/orchestration/storage
