@@ -206,7 +206,7 @@ def test_a_changed_flow_is_refused_and_begins_anew_under_another_name_and_a_chan
 ) -> None:
     folder, before = copy_of_two.folder, table(copy_of_two, "gold.alerts").query("alert == 'hot'")
     changed = FlowSpec("baking", sessions=Sessions(30, "power"))
-    with pytest.raises(TidemarkError, match=r"flow baking .* was Sessions .*20.* is .*30.*\n.*another name"):
+    with pytest.raises(TidemarkError, match=r"flow baking was Sessions .*20.* is .*30.*\n.*another name"):
         run(plant(folder, flows={"baking": changed}), spark)
     hot = replace(ALERTS["hot"], when="value > 100")
     made = plant(folder, flows={**FLOWS, "baking_30": replace(changed, name="baking_30")}, alerts={**ALERTS, "hot": hot})

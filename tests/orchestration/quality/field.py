@@ -163,7 +163,7 @@ def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     (newest,) = store.execute("select max(event_time) from counted").fetchall()[0]
     for group in lake.conf.groups.values():
         windows(store, group, lake.conf.metrics, (newest - timedelta(seconds=group.lateness_seconds)).replace(tzinfo=UTC))
-        _write_declared(store, lake, group, "aggregates", AGGREGATES, "(select * exclude (size, value_size) from windows)")
+        _write_declared(store, lake, group, "aggregates", AGGREGATES, "(select * exclude (size, value_size, first_batch) from windows)")
         if group.vector:
             vectors(store, group, group.vector, lake.conf.metrics)
             _write_declared(store, lake, group, "vectors", VECTORS, "(select * exclude (sizes) from vectors)")
