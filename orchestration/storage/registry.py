@@ -39,10 +39,10 @@ ALWAYS = EPOCH
 NOTICE = timedelta(seconds=10)
 
 NEWEST = """
-  select * from silver.devices
+  select * from (from silver.devices union all by name select null::timestamptz as moved_at where false)
   qualify row_number() over (partition by device_id order by registered_at desc, moved_at desc nulls last) = 1
 """
-"""SQL of DuckDB for the same rows that `current` returns."""
+"""SQL of DuckDB for the same rows that `current` returns. A lake that no run has seen since there are moves has no column of them."""
 
 Version = dict[str, Any]
 """One row of the table."""
