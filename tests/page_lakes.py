@@ -137,11 +137,13 @@ def many(folder: Path, count: int) -> Path:
 
 
 def living(folder: Path, now: datetime) -> Path:
-    """The conf of a lake without Spark: the oven has a closed window, and a reading of now in one that ends in the future."""
+    """The conf of a lake without Spark: the oven has a closed window, a state, and a reading of now in one that ends in the future."""
     written = write_conf(folder, plant="path: ./landing")
     (written / "groups.yml").write_text("groups:\n  kitchen: {metrics: [temperature], stream: plant}\n")
     (written / "devices.yml").write_text("devices:\n  oven: {groups: [kitchen]}\n")
     (written / "metrics.yml").write_text("metrics:\n  temperature: {aggregation: average, step_seconds: 3600}\n")
+    states = "{metric: temperature, initial: cold, transitions: [{from: cold, to: hot, when: value > 20}]}"
+    (written / "flows.yml").write_text(f"flows:\n  heat: {{states: {states}}}\n")
     conf = load(written)
     sync(conf.lake, conf.devices, now)
     store, hour = LakeStore(conf), now.replace(minute=0, second=0, microsecond=0)
@@ -154,11 +156,14 @@ def living(folder: Path, now: datetime) -> Path:
         "bronze_batch": 0,
     }
     write(store, "silver.readings", reading | {"value": 21.0, "event_time": now})
+    write(store, "gold.states", {"flow": "heat", "device_id": "oven", "changed_at": now, "state": "hot", "previous": "cold"})
     window = {"metric": "temperature", "device_id": "oven", "device_group": "kitchen", "value": 20.0, "count": 2}
     window |= {"revision": 0, "gold_batch": 0}
     ends = [hour - timedelta(hours=before) for before in (3, 2)]
     write(
         store, "gold.aggregates", *(window | {"window_start": end - timedelta(hours=1), "window_end": end, "gold_batch": 0} for end in ends)
     )
-    SNAPSHOTS.append(conf.lake, [Snapshot(0, now, 1, 0, {"silver.readings": 0, "gold.aggregates": 0}, {"plant": ends[-1]})])
+    SNAPSHOTS.append(
+        conf.lake, [Snapshot(0, now, 1, 0, {"silver.readings": 0, "gold.aggregates": 0, "gold.states": 0}, {"plant": ends[-1]})]
+    )
     return written

@@ -71,7 +71,7 @@ def firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
 def judged_up_to(conf: Conf, now: datetime) -> datetime | None:
     """Return the instant up to which all alerts are judged: now where bronze has nothing newer; None where one was never judged."""
-    ends = [*_judged_ends(conf).values()]
+    ends = [*judged_ends(conf).values()]
     newest = max_in_log(LakeStore(conf).table_path("bronze.events"), "bronze_batch")
     if newest is None or not all(ends):
         return None
@@ -80,7 +80,7 @@ def judged_up_to(conf: Conf, now: datetime) -> datetime | None:
 
 def _newest(conf: Conf) -> Iterator[dict[str, Any]]:
     """Yield the last change of each entity; of fast alerts the one that is newer, by event time."""
-    pinned, ends = pinned_alerts(conf.lake), _judged_ends(conf)
+    pinned, ends = pinned_alerts(conf.lake), judged_ends(conf)
     exact = {(row["alert"], row["entity"]): row for row in (pinned.newest() if pinned else ()) if row["alert"] in conf.alerts}
     fast = {(state.alert, state.entity): vars(state) for state in (fast_file(conf.lake).read() or {}).values()}
     for key, row in exact.items():
@@ -96,7 +96,7 @@ def _newest(conf: Conf) -> Iterator[dict[str, Any]]:
                 yield exact[key] | {"is_fast": False}
 
 
-def _judged_ends(conf: Conf) -> dict[str, tuple[int, datetime] | None]:
+def judged_ends(conf: Conf) -> dict[str, tuple[int, datetime] | None]:
     """Return the bronze batch and the wall clock that each alert is judged up to; None before its first step has ended."""
     lake = LakeStore(conf)
     ends = {name: (step_file(lake, f"alerts/{name}").read() or FlowStep()).after for name in conf.alerts}

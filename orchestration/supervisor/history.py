@@ -11,7 +11,7 @@ from orchestration.location import Location
 
 FOLDER, SUFFIX = "history", ".jsonl"
 DAYS = 8
-TAIL_BYTES, HOUR_BYTES = 65_536, 4 * 1024 * 1024
+HOUR_BYTES = 4 * 1024 * 1024
 
 
 def note(lake: Location, facts: Mapping[str, Any]) -> None:
@@ -28,14 +28,14 @@ def note(lake: Location, facts: Mapping[str, Any]) -> None:
             stream.write(json.dumps({"at": now.isoformat(timespec="milliseconds"), **facts}) + "\n")
 
 
-def history(lake: Location, since: datetime) -> Iterator[dict[str, Any]]:
-    """In order; a line that a kill has cut off is left out."""
+def history(lake: Location, since: datetime, until: datetime) -> Iterator[dict[str, Any]]:
+    """Yield facts in order; a line that a kill has cut off is left out."""
     for file in _files(lake):
         if file.name >= f"{since:%Y-%m-%d}":
             for line in file.read_text(encoding="utf-8").splitlines():
                 with suppress(ValueError):
                     facts = json.loads(line)
-                    if datetime.fromisoformat(facts["at"]) >= since:
+                    if since <= datetime.fromisoformat(facts["at"]) <= until:
                         yield facts
 
 
@@ -49,23 +49,6 @@ def newer(lake: Location, read: dict[Path, int]) -> Iterator[dict[str, Any]]:
         for line in whole.splitlines():
             with suppress(ValueError):
                 yield json.loads(line)
-
-
-def newest_batches(lake: Location) -> dict[str, dict[str, Any]]:
-    """The last batch of each flow among the newest some hundred lines of two days, which is quick however long the history is."""
-    batches = {}
-    for line in (line for file in _files(lake)[-2:] for line in _tail(file)):
-        with suppress(ValueError, AttributeError):
-            facts = json.loads(line)
-            if "flow" in facts:
-                batches[facts["flow"]] = facts
-    return batches
-
-
-def _tail(file: Path) -> list[str]:
-    with file.open("rb") as stream:
-        stream.seek(max(file.stat().st_size - TAIL_BYTES, 0))
-        return stream.read().decode("utf-8", "replace").splitlines()
 
 
 def _files(lake: Location) -> list[Path]:

@@ -12,14 +12,12 @@ from typing import Any
 from gold.alerts.messages import message_id
 from gold.alerts.spec import Alert
 from orchestration.alerts.changes import pinned_alerts
-from orchestration.alerts.firing import firing, judged_up_to
+from orchestration.alerts.firing import firing, judged_ends, judged_up_to
 from orchestration.alerts.notifications import NOTIFICATIONS, Notification, first_sent
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
-from orchestration.storage.positions import step_file
-from orchestration.storage.tables import LakeStore
-from orchestration.utc import EPOCH, from_micros, to_iso
+from orchestration.utc import EPOCH, to_iso
 from orchestration.web.pages import address
 from orchestration.web.queries import ViewRequest
 from orchestration.web.security import FormError
@@ -85,13 +83,13 @@ def _declared(conf: Conf, newest: Sequence[Mapping[str, Any]]) -> list[DeclaredA
     for row in newest:
         by_alert[row["alert"]].append(row)
     worst = {name: min((STATES.index(row["state"]) for row in rows), default=len(STATES)) for name, rows in by_alert.items()}
-    store, shown = LakeStore(conf), sorted(conf.alerts.values(), key=lambda alert: worst.get(alert.name, len(STATES)))[:MOST_DECLARED]
-    alerts = []
+    shown = sorted(conf.alerts.values(), key=lambda alert: worst.get(alert.name, len(STATES)))[:MOST_DECLARED]
+    ends, alerts = judged_ends(conf), []
     for alert in shown:
         counts = Counter(row["state"] for row in by_alert[alert.name])
         states = {state: counts[state] for state in STATES if counts[state]}
-        step, last = step_file(store, f"alerts/{alert.name}").read(), max(by_alert[alert.name], key=itemgetter("changed_at"), default=None)
-        until = from_micros(step.after.until) if step and step.after.bronze_batch >= 0 else None
+        last = max(by_alert[alert.name], key=itemgetter("changed_at"), default=None)
+        _, until = ends[alert.name] or (None, None)
         alerts.append(DeclaredAlert(alert, states, last, until))
     return alerts
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -25,9 +25,8 @@ PARTS = 750
 COMPARED = re.compile(r"\bvalue\s*[<>]=?\s*(-?\d+(?:\.\d+)?)")
 """A comparison of the value with a number, in the condition of an alert."""
 EPISODES = """
-  select alert, metric_of[alert] as metric, entity, min(changed_at) filter (state = 'firing') as begins_at,
-    max(changed_at) filter (state = 'normal') as ends_at
-  from gold.alerts, (select {metrics} as metric_of) where entity in {entities} group by alert, metric, entity, alert_id
+  select alert, entity, min(changed_at) filter (state = 'firing') as begins_at, max(changed_at) filter (state = 'normal') as ends_at
+  from gold.alerts where entity in {entities} group by alert, entity, alert_id
   having begins_at < {end} and coalesce(ends_at > {start}, true) order by begins_at desc limit 100
 """
 
@@ -74,12 +73,6 @@ class Chart:
         every = self.metric.every_seconds if self.of_readings else None
         return json.dumps(facts | {"limits": self.limits, "is_stepped": self.metric.is_state, "window_seconds": every})
 
-    @property
-    def newest(self) -> Sequence[tuple[str, float, float]]:
-        """The newest windows of each device: device, end and value; for who does not look at the chart."""
-        closed = [(device, points) for device, kind, points in self.lines if kind == "window"]
-        return [(device, x, y) for device, points in closed for x, y in [*reversed(points)][:3] if y is not None]
-
 
 def limits_of(conf: Conf, metric: Metric, kinds: Sequence[str] = ("reading", "window")) -> list[Limit]:
     """List the limits of a metric: what can be true, and the numbers that alerts on these kinds of signals compare its value with."""
@@ -93,17 +86,16 @@ def limits_of(conf: Conf, metric: Metric, kinds: Sequence[str] = ("reading", "wi
     return [*dict.fromkeys(bounds)]
 
 
-def bands_of(request: ViewRequest, entities: Sequence[str], start: datetime, end: datetime) -> list[Band]:
-    """List notes on the span, and the episodes of alerts of these entities."""
-    noted = NOTES.rows(request.conf.lake, [("begins_at", "<=", end), ("ends_at", ">=", start)])
-    bands = [Band(note.begins_at, note.ends_at, note.text) for note in noted]
-    snapshot = find_snapshot(request.conf.lake)
-    if entities and request.conf.alerts and snapshot and ALERTS in snapshot.versions:
-        metrics = {name: alert.signal.metric or "" for name, alert in request.conf.alerts.items()}
-        written = f"map {{{', '.join(f'{literal(name)}: {literal(metric)}' for name, metric in metrics.items())}}}"
-        query = EPISODES.format(metrics=written, entities=literal([*entities]), start=literal(start), end=literal(end))
-        bands += [_episode(row, request.now) for row in request.rows(query) if row["alert"] in metrics]
-    return bands
+def bands_of(request: ViewRequest, entities: Sequence[str], start: datetime, end: datetime) -> Iterator[Band]:
+    """Yield notes on the span, and the episodes of alerts of these entities."""
+    for note in NOTES.rows(request.conf.lake, [("begins_at", "<=", end), ("ends_at", ">=", start)]):
+        yield Band(note.begins_at, note.ends_at, note.text)
+    alerts, snapshot = request.conf.alerts, find_snapshot(request.conf.lake)
+    if entities and alerts and snapshot and ALERTS in snapshot.versions:
+        for row in request.rows(EPISODES.format(entities=literal(entities), start=literal(start), end=literal(end))):
+            if alert := alerts.get(row["alert"]):
+                text = f"{alert.name}: {row['entity']}"
+                yield Band(row["begins_at"], row["ends_at"] or request.now, text, "bad", alert.signal.metric)
 
 
 def broken(points: Points, step: float) -> Iterator[tuple[float, float | None]]:
@@ -113,7 +105,3 @@ def broken(points: Points, step: float) -> Iterator[tuple[float, float | None]]:
         if following - x > 1.5 * step:
             yield x + step, None
     yield from points[-1:]
-
-
-def _episode(row: Mapping[str, Any], now: datetime) -> Band:
-    return Band(row["begins_at"], row["ends_at"] or now, f"{row['alert']}: {row['entity']}", "bad", row["metric"] or None)

@@ -1,7 +1,7 @@
 """The view of devices: those that were last seen the longest ago; for one device what became of its events, and its clock."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -48,6 +48,10 @@ ASIDE = """
   select coalesce(event_time, ingested_at) as at, metric, broken_rules[1] as rule from silver.quarantine
   where device_id = {device} and {moment} > {start} and {moment} <= {end} order by ingested_at desc limit 50
 """
+STATES = """
+  select changed_at as at, flow, state from gold.states
+  where device_id = {device} and changed_at >= {first} and changed_at <= {last} order by changed_at desc limit 50
+"""
 DELAYS = """
   select median(delay) as fleet, max(delay) filter (device_id = {device}) as device
   from (select device_id, median(epoch(ingested_at) - epoch(event_time)) as delay
@@ -80,11 +84,15 @@ class Devices:
         """Return the seconds by which its clock is ahead of the fleet's, if both send as soon as they measure."""
         return None if self.delay is None or self.fleet_delay is None else self.fleet_delay - self.delay
 
+    @property
+    def units(self) -> dict[str, str | None]:
+        return {chart.metric.name: chart.metric.unit for chart in self.charts}
+
 
 def devices(request: ViewRequest) -> Devices:
     """`device`; or `find`, a part of names; and a span that ends when the newest row came."""
     store = LakeStore(request.conf)
-    request = replace(request, tables=", ".join(("silver.devices", "gold.alerts", *TABLES.values())))
+    request = replace(request, tables=", ".join(("silver.devices", "gold.alerts", "gold.states", *TABLES.values())))
     tables = {kind: name for kind, name in TABLES.items() if is_table(store.table_path(name))}
     name, part = request.params.get("device", ""), request.params.get("find", "")
     came = " union all ".join(f"select max(ingested_at) as came_at from {table}" for table in tables.values())
@@ -103,24 +111,22 @@ def devices(request: ViewRequest) -> Devices:
     registered = sorted(versions(request.conf.lake, name), key=lambda row: row["registered_at"])
     device = next(iter(rows), dict.fromkeys(TABLES, 0) | {"name": name, "groups": (), "zone": None, "seen_at": None, "measured_at": None})
     metrics = request.rows(BY_METRIC.format(**values))
-    charts = _charts(request, name, "event_time" if not span.name else "ingested_at", values, "quarantined" in tables)
+    charts = _charts(request, name, values | {"moment": "event_time" if not span.name else "ingested_at"})
     return Devices(request.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1], charts)
 
 
-def _charts(request: ViewRequest, name: str, moment: str, values: Mapping[str, str], has_quarantine: bool) -> list[Chart]:
-    """Draw each metric over event time, with the alerts of the device and what was set aside. `moment`: the column that is in the span."""
+def _charts(request: ViewRequest, name: str, values: Mapping[str, str]) -> list[Chart]:
+    """Draw each metric over event time, with what happened to the device. `moment` of the values: the column that is in the span."""
     lines: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
     counts: dict[str, int] = {}
-    for row in request.rows(READINGS.format(**values, moment=moment, parts=PARTS)):
+    for row in request.rows(READINGS.format(**values, parts=PARTS)):
         lines[row["metric"]].append((row["measured"], row["value"]))
         counts[row["metric"]] = row["readings"]
     if not lines:
         return []
     ends = [point[0] for points in lines.values() for point in (points[0], points[-1])]
-    bands = bands_of(request, [name], at(min(ends)), at(max(ends)))
-    if has_quarantine:
-        rows = request.rows(ASIDE.format(**values, moment=moment))
-        bands += [Band(row["at"], row["at"], f"{row['rule']} (quarantine)", "warning", row["metric"]) for row in rows]
+    first, last = at(min(ends)), at(max(ends))
+    bands = [*bands_of(request, [name], first, last), *_marks(request, values, first, last)]
     drawn = []
     for metric in (request.conf.metrics[metric] for metric in [*lines][:MOST_CHARTS] if metric in request.conf.metrics):
         thinned = counts[metric.name] if counts[metric.name] > 2 * PARTS else 0
@@ -128,6 +134,18 @@ def _charts(request: ViewRequest, name: str, moment: str, values: Mapping[str, s
         line = [(name, "window", points)]
         drawn.append(Chart(f"device {name}", metric, line, thinned, bands, limits_of(request.conf, metric, ("reading",)), of_readings=True))
     return drawn
+
+
+def _marks(request: ViewRequest, values: Mapping[str, str], first: datetime, last: datetime) -> Iterator[Band]:
+    """Yield what was set aside, and changes of the states that flows keep of the device."""
+    store, flows = LakeStore(request.conf), request.conf.flows
+    if is_table(store.table_path("silver.quarantine")):
+        for row in request.rows(ASIDE.format(**values)):
+            yield Band(row["at"], row["at"], f"{row['rule']} (quarantine)", "warning", row["metric"])
+    if "gold.states" in request.conf.tables_of_incrementals and is_table(store.table_path("gold.states")):
+        for row in request.rows(STATES.format(**values, first=literal(first), last=literal(last))):
+            if row["flow"] in flows:
+                yield Band(row["at"], row["at"], row["state"], "info", next(iter(flows[row["flow"]].metrics), None))
 
 
 def _usual_gap(points: Points) -> float:

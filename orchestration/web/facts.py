@@ -54,13 +54,19 @@ class Facts(Generic[K, T]):
         """Grows each time that something in the lake has changed."""
         return self._number
 
-    async def newest(self, view: K, seconds: float = FRESH_SECONDS) -> T:
-        """Return the facts as they are now, or were so many seconds ago if nothing has changed."""
+    async def newest(self, view: K) -> T:
+        """Return the facts as they are now, or were FRESH_SECONDS ago if nothing has changed."""
         await self._check()
-        return await self._as_checked(view, seconds)
+        return await self._as_checked(view, FRESH_SECONDS)
+
+    async def recent(self, view: K) -> T | TidemarkError:
+        """Return the facts of the lake as last checked, of AGED_SECONDS ago at most; an error where they cannot be read."""
+        try:
+            return await self._as_checked(view, 0.9 * AGED_SECONDS)
+        except TidemarkError as error:
+            return error
 
     async def _as_checked(self, view: K, seconds: float) -> T:
-        """Return the facts of the lake as last checked."""
         async with self._locks.setdefault(view, asyncio.Lock()):
             kept, number = self._kept.pop(view, None), self._number
             if kept is None or not kept.is_current(number, seconds):
@@ -82,7 +88,7 @@ class Facts(Generic[K, T]):
             await self._check()
             while True:
                 seen = self._number  # before the facts are read: what changes meanwhile is read next
-                facts = [await self._or_error(view) for view in views]
+                facts = [await self.recent(view) for view in views]
                 if [*map(id, facts)] != [*map(id, shown)]:
                     yield facts
                 shown = facts
@@ -95,12 +101,6 @@ class Facts(Generic[K, T]):
                         pass
         finally:
             self._listeners -= 1
-
-    async def _or_error(self, view: K) -> T | TidemarkError:
-        try:
-            return await self._as_checked(view, 0.9 * AGED_SECONDS)
-        except TidemarkError as error:
-            return error
 
     async def watch(self) -> None:
         """Check for all who listen, for ever."""

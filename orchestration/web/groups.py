@@ -9,25 +9,22 @@ from typing import Any
 from gold.windows.spec import Group
 from gold.windows.vectors import features_of
 from orchestration.storage.delta import literal
-from orchestration.web.charts import PARTS, Chart, bands_of, broken, limits_of
+from orchestration.web.charts import PARTS, Band, Chart, bands_of, broken, limits_of
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
+from silver.spec import Metric
 
-MOST_GROUPS, MOST_ROWS, MOST_DEVICES, WORST = 200, 200, 6, 3
+MOST_GROUPS, MOST_LISTED, LEAST_LISTED, MOST_VALUES, MOST_DEVICES, WORST = 200, 200, 20, 2_000, 6, 3
 NEWEST = "select max(window_end) as newest from {table}_history"
 OF_ALL = "silver.devices, gold.aggregates_history"
 OF_ONE = f"{OF_ALL}, silver.readings, gold.alerts, gold.{{group}}_aggregates_history, gold.{{group}}_vectors, gold.{{group}}_live"
-VALUES = """
-  select *, count(*) over () as every from (
-    select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
-      arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
-    from {table} where window_end > {start} and window_end <= {end} group by all)
-  order by ended_at, device_id, metric limit {most}
-"""
-DEVICES = """
-  select device_id, max(window_end) as ended_at, count(*) over () as every from {table}
-  where window_end > {start} and window_end <= {end} group by all order by ended_at, device_id limit {most}
+LISTED = """
+  select device_id, max(ended_at) as ended_at, map(list(metric), list(newest)) as metrics, count(*) over () as every from (
+    select device_id, metric, max(window_end) as ended_at, struct_pack(ended := epoch(max(window_end)), value := arg_max(value, window_end),
+      count := arg_max(count, window_end), revision := arg_max(revision, window_end)) as newest
+    from gold.{group}_aggregates where window_end > {since} and window_end <= {until} group by all)
+  group by device_id order by ended_at, device_id limit {most}
 """
 WINDOWS = """
   select device_id, metric, epoch(window_end) as ended, value, revision,
@@ -54,16 +51,17 @@ CARRIED = """
     where window_end > {since} and window_end <= {until} and entity in {entities})
   where value is not null order by ended
 """
+EXTREMES = ("least", "most")
 Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
-"""Points by metric, device and kind: window, amended, partial, open, carried, or least and most of all devices."""
+"""Points by metric, device and kind: window, amended, partial, open, carried, or EXTREMES of all devices."""
 
 
 @dataclass(frozen=True)
 class Groups:
     """`all`: the first MOST_GROUPS of `count`, the worst first. `group` None: none is chosen, and what follows is empty; else `all` is.
 
-    `newest`: the end of its newest window. `values`: rows of VALUES, the oldest first; `listed`: rows of DEVICES, the worst first;
-    `devices`: those in the charts; `has_band`: which have the least and the greatest of all devices too.
+    `metrics`: of the group. `newest`: the end of its newest window. `listed`: rows of LISTED, the worst first; `devices`: those in the
+    charts; `has_band`: which have the least and the greatest of all devices too.
     """
 
     at: datetime
@@ -71,22 +69,14 @@ class Groups:
     count: int
     group: Group | None = None
     fresh: Freshness | None = None
+    metrics: Sequence[Metric] = ()
     newest: datetime | None = None
     span: Span | None = None
-    values: Sequence[Mapping[str, Any]] = ()
     listed: Sequence[Mapping[str, Any]] = ()
     devices: Sequence[str] = ()
     has_band: bool = False
     charts: Sequence[Chart] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def units(self) -> dict[str, str | None]:
-        return {chart.metric.name: chart.metric.unit for chart in self.charts}
-
-    def params_with(self, **changes: Any) -> dict[str, Any]:
-        """Return the parameters of this view, some of them changed."""
-        return {name: value for name, value in {**self.params, **changes}.items() if value not in (None, "")}
 
 
 def groups(request: ViewRequest) -> Groups:
@@ -102,29 +92,37 @@ def groups(request: ViewRequest) -> Groups:
         newest = request.rows(NEWEST.format(table=f"gold.{group.name}_aggregates"))[0]["newest"]
     if newest is None:
         return Groups(request.now, (), 0, group, fresh)
+    metrics = [request.conf.metrics[name] for name in group.metrics]
     span = span_of(request.params, newest)
-    table, between = f"gold.{group.name}_aggregates", {"start": literal(span.start), "end": literal(span.end)}
-    values = request.rows(VALUES.format(table=table, **between, most=MOST_ROWS))
-    listed = request.rows(DEVICES.format(table=table, **between, most=MOST_ROWS))
+    values = {"group": group.name, "since": literal(span.start), "until": literal(span.end)}
+    most = min(MOST_LISTED, max(MOST_VALUES // len(metrics), LEAST_LISTED))
+    listed = request.rows(LISTED.format(**values, most=most))
     chosen = [name for name in dict.fromkeys(request.params.getlist("device")) if name][:MOST_DEVICES]
     has_band = not chosen and len(listed) > MOST_DEVICES
     devices = chosen or sorted(row["device_id"] for row in listed[: WORST if has_band else MOST_DEVICES])
-    drawn = _charts(request, group, span, devices, is_newest=span.end >= newest, has_band=has_band)
+    charts = []
+    if devices:
+        values["devices"] = literal(devices)
+        lines, thinned = _lines(request, group, span, values, is_newest=span.end >= newest, has_band=has_band)
+        charts = _charts(request, group, lines, thinned, [*bands_of(request, [*devices, group.name], span.start, span.end)])
     named = {"span": span.name} if span.name else {"from": span.start.isoformat(), "to": span.end.isoformat()}
     params = {"group": group.name, "device": chosen, **named}
-    return Groups(request.now, (), 0, group, fresh, newest, span, values, listed, devices, has_band, drawn, params)
+    return Groups(request.now, (), 0, group, fresh, metrics, newest, span, listed, devices, has_band, charts, params)
 
 
-def _charts(request: ViewRequest, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool, has_band: bool) -> list[Chart]:
-    """Draw one for each metric that has something to show. `is_newest`: the span reaches up to now, so that open windows belong to it."""
-    values: dict[str, Any] = {"group": group.name, "devices": literal([*devices])}
-    values |= {"since": literal(span.start), "until": literal(span.end)}
+def _lines(
+    request: ViewRequest, group: Group, span: Span, values: Mapping[str, Any], *, is_newest: bool, has_band: bool
+) -> tuple[Lines, dict[str, int]]:
+    """Read the points of all lines, and how many windows a line of a metric has where it shows fewer.
+
+    `is_newest`: the span reaches up to now, so that open windows belong to it.
+    """
     parts = {"start": span.start.timestamp(), "length": (span.end - span.start).total_seconds(), "parts": PARTS}
-    windows = request.rows(WINDOWS.format(**values, **parts)) if devices else []
     lines: Lines = defaultdict(list)
     for row in request.rows(BAND.format(**values, **parts)) if has_band else ():
-        for kind in ("least", "most"):
+        for kind in EXTREMES:
             lines[row["metric"], "all devices", kind].append((row["ended"], row[kind]))
+    windows = request.rows(WINDOWS.format(**values, **parts))
     for row in windows:
         for kind, is_such in (("window", True), ("amended", row["revision"]), ("partial", row["is_partial"])):
             if is_such:
@@ -133,19 +131,22 @@ def _charts(request: ViewRequest, group: Group, span: Span, devices: Sequence[st
         _add_open(request, lines, values)
     if group.vector is not None and windows:
         _add_carried(request, group, lines, values)
-    thinned = {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
-    drawn, bands = [], bands_of(request, [*devices, group.name], span.start, span.end)
-    for name in group.metrics:
-        metric = request.conf.metrics[name]
-        of_metric = [
-            (device, kind, [*broken(points, metric.every_seconds)] if kind == "window" and name not in thinned else points)
-            for (measured, device, kind), points in sorted(lines.items())
-            if measured == name
+    return lines, {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
+
+
+def _charts(request: ViewRequest, group: Group, lines: Lines, thinned: Mapping[str, int], bands: Sequence[Band]) -> list[Chart]:
+    """Draw one for each metric that has something to show."""
+    charts = []
+    for metric in (request.conf.metrics[name] for name in group.metrics):
+        is_broken = metric.name not in thinned
+        drawn = [
+            (device, kind, [*broken(points, metric.every_seconds)] if kind == "window" and is_broken else points)
+            for (name, device, kind), points in sorted(lines.items())
+            if name == metric.name and not (metric.is_state and kind in EXTREMES)
         ]
-        if of_metric:
-            limits = limits_of(request.conf, metric)
-            drawn.append(Chart(group.name, metric, of_metric, thinned.get(name, 0), bands, limits))
-    return drawn
+        if drawn:
+            charts.append(Chart(group.name, metric, drawn, thinned.get(metric.name, 0), bands, limits_of(request.conf, metric)))
+    return charts
 
 
 def _add_open(request: ViewRequest, lines: Lines, values: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow.compute as pc
@@ -14,7 +14,6 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.health import LAG_VIEW, Problem, known_until, problems
-from orchestration.supervisor.history import newest_batches
 from orchestration.supervisor.service_state import parts_of
 from orchestration.supervisor.status import EVENTS, read_status
 from orchestration.supervisor.status import LEDGER as LEDGER_FLOW
@@ -23,8 +22,6 @@ from orchestration.web.alerts import firing_alerts
 from orchestration.web.last_hour import LastHour
 from orchestration.web.queries import ViewRequest
 
-RATE_SECONDS = 60
-"""Rates are over so many seconds, or since the page first read the lake."""
 MOST_FIRING, ACCOUNT_PARTS = 5, 120
 LAYERS = ("sources", "bronze", "silver", "gold", "sinks")
 Rows = list[dict[str, Any]]
@@ -34,9 +31,9 @@ Rows = list[dict[str, Any]]
 class Node:
     """A source, flow or sink. `state`: up, down, paused, new or behind.
 
-    `rows`: of its table, or of a source in the last hour. `rate`: rows a second, None as long as nobody knows. `own`: for how many
-    seconds the oldest row waits that it could have read; `inherited`: those that the nodes before it add. `is_culprit`: the one that others
-    wait for, see health. `watermark_at`: None where the flow has none. `rates`, `lags`: of the minutes of the last hour.
+    `rows`: of its table, or of a source in the last hour. `own`: for how many seconds the oldest row waits that it could have read;
+    `inherited`: those that the nodes before it add. `is_culprit`: the one that others wait for, see health. `watermark_at`: None where
+    the flow has none. `rates`, `lags`: of the minutes of the last hour, the newest last.
     """
 
     name: str
@@ -44,7 +41,6 @@ class Node:
     state: str
     rows: int
     last_at: datetime | None = None
-    rate: float | None = None
     own: float | None = None
     inherited: float | None = None
     behind: int | None = None
@@ -53,6 +49,16 @@ class Node:
     watermark_at: datetime | None = None
     rates: Sequence[float] = ()
     lags: Sequence[float] = ()
+
+    @property
+    def subject(self) -> str:
+        """The name of it in the list of what is wrong."""
+        return f"{'source' if self.layer == 'sources' else 'query'} {self.name}"
+
+    @property
+    def rate(self) -> float:
+        """Rows a second in the last whole minute."""
+        return self.rates[-2] / 60
 
 
 @dataclass(frozen=True)
@@ -83,39 +89,23 @@ class Overview:
         return [(name, count, 100 * count / sum(kinds.values())) for name, count in kinds.items()]
 
 
-def overview(request: ViewRequest, counts: "Counts", hour: LastHour) -> Overview:
-    """`counts`: rows of tables at earlier reads, for the rates."""
+def overview(request: ViewRequest, hour: LastHour) -> Overview:
+    """`hour`: of the server, which has seen the minutes before."""
     conf, now = request.conf, request.now
-    snapshot = find_snapshot(conf.lake)
     status = read_status(conf, now)
-    sources, flows, sinks = status.sources, status.flows, status.sinks
-    counts.note(now, {row["table"]: row["rows"] for row in flows})
-    lags = _own_lags(sources, flows)
-    nodes = [*_of_sources(sources), *_of_flows(flows, lags, counts), *_of_sinks(sinks, lags)]
+    lags = _own_lags(status.sources, status.flows)
+    nodes = [*_of_sources(status.sources), *_of_flows(status.flows, lags), *_of_sinks(status.sinks, lags)]
+    hour.note(conf.lake, now, [(node.name, node.own) for node in nodes])
     wrong = problems(conf, now, status)
     culprit = next((problem.subject for problem in wrong if problem.view == LAG_VIEW), None)
-    nodes = [replace(node, is_culprit=f"{'source' if node.layer == 'sources' else 'query'} {node.name}" == culprit) for node in nodes]
-    hour.note(conf.lake, now, [(node.name, node.own) for node in nodes])
-    nodes = [replace(node, rates=hour.rates(node.name, now), lags=hour.lags(node.name, now)) for node in nodes]
-    account, over_time = _account(conf, next((row["rows"] for row in flows if row["table"] == EVENTS), 0))
-    fires, batches = firing_alerts(conf, now)[:MOST_FIRING], newest_batches(conf.lake)
-    return Overview(now, snapshot, nodes, account, wrong, known_until(conf), parts_of(conf.lake), batches, fires, over_time)
-
-
-class Counts:
-    """Rows of tables as they were in the last minute."""
-
-    def __init__(self) -> None:
-        self._seen: list[tuple[datetime, dict[str, int]]] = []
-
-    def note(self, now: datetime, counts: dict[str, int]) -> None:
-        old = now - timedelta(seconds=RATE_SECONDS)
-        self._seen = [seen for seen in self._seen if seen[0] >= old] + [(now, counts)]
-
-    def rate(self, table: str) -> float | None:
-        (first_at, first), (last_at, last) = self._seen[0], self._seen[-1]
-        seconds = (last_at - first_at).total_seconds()
-        return max(last.get(table, 0) - first.get(table, 0), 0) / seconds if seconds else None
+    nodes = [
+        replace(node, rates=hour.rates(node.name, now), lags=hour.lags(node.name, now), is_culprit=node.subject == culprit)
+        for node in nodes
+    ]
+    account, over_time = _account(conf, next((row["rows"] for row in status.flows if row["table"] == EVENTS), 0))
+    fires = firing_alerts(conf, now)[:MOST_FIRING]
+    more = wrong, known_until(conf), parts_of(conf.lake), {**hour.batches}, fires, over_time
+    return Overview(now, find_snapshot(conf.lake), nodes, account, *more)
 
 
 def _of_sources(sources: Rows) -> Iterator[Node]:
@@ -140,7 +130,7 @@ def _before(layer: str, lags: Mapping[str, float]) -> float:
     return sum(lags[name] for name in LAYERS[: LAYERS.index(layer)])
 
 
-def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterator[Node]:
+def _of_flows(flows: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
     """One a flow: of several tables the first."""
     seen = set[str]()
     for row in flows:
@@ -149,17 +139,15 @@ def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterato
         seen.add(row["flow"])
         layer = row["flow"].split(".", 1)[0]
         state = "new" if row["last_batch"] is None else "behind" if row["behind"] else "up"
-        watermark = row["watermark_at"]
-        note = f"watermark {watermark:%Y-%m-%d %H:%M:%S}" if watermark else ""
-        numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"]), row["lag_seconds"], _before(layer, lags), row["behind"]
-        yield Node(row["flow"], layer, state, *numbers, note, watermark_at=watermark)
+        numbers = row["rows"], row["last_batch_at"], row["lag_seconds"], _before(layer, lags), row["behind"]
+        yield Node(row["flow"], layer, state, *numbers, watermark_at=row["watermark_at"])
 
 
 def _of_sinks(sinks: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
     for row in sinks:
         state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if row["rows_behind"] else "up"
         sent_at, lag, rows = _instant(row["sent_at"]), row["lag_seconds"], row["rows_behind"]
-        yield Node(row["sink"], "sinks", state, 0, sent_at, None, lag, _before("sinks", lags), rows, f"from {row['table']}")
+        yield Node(row["sink"], "sinks", state, 0, sent_at, lag, _before("sinks", lags), rows, f"from {row['table']}")
 
 
 def _account(conf: Conf, bronze: int) -> tuple[dict[str, int], list[dict[str, int]]]:

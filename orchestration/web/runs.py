@@ -1,19 +1,17 @@
-"""The view of runs: the conf that runs, one time line of what happened, jobs by the clock, snapshots, generations, and what is down."""
+"""The view of runs: the conf that runs, one time line of what happened, jobs by the clock, snapshots and generations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any
 
 from orchestration.conf.diagnostic import counted
-from orchestration.conf.model import Conf
-from orchestration.connectors.outages import Kind, current_outage
+from orchestration.conf.pipeline_settings import ScheduleSettings
 from orchestration.location import Location
 from orchestration.quality import quality_tables
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.storage import generations
-from orchestration.storage.confs import CONFS, difference_to_before, running
+from orchestration.storage.confs import CONFS, KeptConf, difference_to_before, running
 from orchestration.storage.gate_state import RELEASES
 from orchestration.storage.ops_tables import NOTES, RUNS, Note
 from orchestration.storage.snapshot import Snapshot
@@ -25,17 +23,6 @@ from orchestration.web.queries import ViewRequest
 from orchestration.web.security import FormError
 
 MOST, MOST_CONFS, LONGEST_NOTE = 50, 10, 2_000
-
-
-@dataclass(frozen=True)
-class ShownConf:
-    """A conf that the lake was run with. `differences`: to the one before it, lines of `grouped`."""
-
-    version: int
-    at: datetime
-    since_batch: int
-    is_running: bool
-    differences: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -51,55 +38,34 @@ class Event:
 
 @dataclass(frozen=True)
 class Runs:
-    """Each the newest first, at most MOST; of `events` twice as many. `declared`: name, cron and command of each job.
+    """Each the newest first, at most MOST; of `events` twice as many. `schedules`: the jobs by the clock, by name.
 
-    `refused`: a conf that `up` does not take up.
+    `running`: the conf that runs; None before the first run. `refused`: a conf that `up` does not take up.
     """
 
     at: datetime
-    confs: Sequence[ShownConf]
+    running: KeptConf | None
     refused: RefusedConf | None
     events: Sequence[Event]
-    declared: Sequence[tuple[str, str, str]]
+    schedules: Mapping[str, ScheduleSettings]
     snapshots: Sequence[Snapshot]
     generations: Sequence[generations.Generation]
-    outages: Sequence[dict[str, Any]]
 
 
 def shown_runs(request: ViewRequest) -> Runs:
     """From the tables of ops alone."""
-    conf, now = request.conf, request.now
-    declared = [
-        (name, schedule.cron, schedule.command or f"a query to {schedule.sql and schedule.sql.to.name}")
-        for name, schedule in conf.schedules.items()
-    ]
-    kinds: dict[Kind, list[str]] = {"source": [*conf.sources], "collected": [*conf.sources], "sink": [*conf.sinks]}
-    down = [
-        {"kind": kind, "name": name, "since": outage.since, "reason": outage.reason}
-        for kind, of_kind in kinds.items()
-        for name in of_kind
-        if (outage := current_outage(conf.lake, kind, name))
-    ]
-    confs, refused = [*_confs(LakeStore(conf))], refused_conf(conf.lake).read()
-    events = sorted([*_events(conf), *map(_of_conf, confs)], key=attrgetter("at"), reverse=True)[: 2 * MOST]
-    return Runs(now, confs, refused, events, declared, SNAPSHOTS.newest(conf.lake, MOST), generations.switches(conf.lake)[::-1], down)
+    conf, lake = request.conf, request.conf.lake
+    runs, refused = running(LakeStore(conf)), refused_conf(lake).read()
+    events = sorted(_events(lake), key=attrgetter("at"), reverse=True)[: 2 * MOST]
+    snapshots, switches = SNAPSHOTS.newest(lake, MOST), generations.switches(lake)[::-1]
+    return Runs(request.now, runs, refused, events, conf.schedules, snapshots, switches)
 
 
-def _confs(lake: LakeStore) -> Iterator[ShownConf]:
-    runs = running(lake)
-    for kept in CONFS.newest(lake.conf.lake, MOST_CONFS):
-        is_running = runs is not None and runs.version == kept.version
-        yield ShownConf(kept.version, kept.at, kept.since_batch, is_running, difference_to_before(lake.conf.lake, kept.version))
-
-
-def _of_conf(conf: ShownConf) -> Event:
-    what = f"version {conf.version}, from bronze batch {conf.since_batch} on"
-    return Event(conf.at, "conf", what, "runs" if conf.is_running else "", "; ".join(conf.differences))
-
-
-def _events(conf: Conf) -> Iterator[Event]:
+def _events(lake: Location) -> Iterator[Event]:
     """Yield what each log has, in no order."""
-    lake = conf.lake
+    for kept in CONFS.newest(lake, MOST_CONFS):
+        what = f"version {kept.version}, from bronze batch {kept.since_batch} on"
+        yield Event(kept.at, "conf", what, "", "; ".join(difference_to_before(lake, kept.version)))
     for job in RUNS.newest(lake, MOST, [("outcome", "!=", "declared")]):
         snapshot = "" if job.snapshot_id is None else f", snapshot {job.snapshot_id}"
         took = f"due {job.due_at:%Y-%m-%d %H:%M:%S} UTC, took {job.seconds:.1f} s{snapshot}"

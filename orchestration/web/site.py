@@ -30,11 +30,11 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.web import alerts, editor, quality, runs
 from orchestration.web.batches import batches
 from orchestration.web.devices import devices
-from orchestration.web.facts import AGED_SECONDS, Facts
+from orchestration.web.facts import Facts
 from orchestration.web.groups import groups
 from orchestration.web.last_hour import LastHour
 from orchestration.web.metrics import MEDIA_TYPE, Metrics
-from orchestration.web.overview import Counts, Overview, overview
+from orchestration.web.overview import Overview, overview
 from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.queries import Queries, ViewRequest
@@ -77,9 +77,9 @@ class View:
 class Site:
     def __init__(self, conf: Conf) -> None:
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
-        counts, hour = Counts(), LastHour()
+        hour = LastHour()
         views = (
-            View("/", "Overview", "overview.html", lambda request: overview(request, counts, hour), ages=True),
+            View("/", "Overview", "overview.html", lambda request: overview(request, hour), ages=True),
             View("/alerts", "Alerts", "alerts.html", alerts.alerts),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
@@ -117,8 +117,11 @@ class Site:
     async def page(self, request: Request) -> Response:
         """GET of a view, as its address says."""
         view, params = self._views[request.url.path], _params_text(request.query_params)
-        live, status, number = await self._live_or_error(view, params)
-        return await self._framed(view, live, status, params and f"&{params}", number)
+        try:
+            facts = await self._facts.newest((view.path, params))
+        except TidemarkError as error:
+            return await self._framed(view, self._rendered(view, error), 500, params)
+        return await self._framed(view, self._rendered(view, facts), 200, params, _number_of(facts))
 
     async def editor(self, request: Request) -> Response:
         """GET /sql: the editor, and the answer of the query in its address."""
@@ -141,19 +144,11 @@ class Site:
     async def completions(self, request: Request) -> Response:
         """GET /api/completions?text=...&cursor=N: what may stand there in a query."""
         text, cursor = request.query_params.get("text", ""), request.query_params.get("cursor", "")
-        try:
-            words = await asyncio.to_thread(editor.completions, self._queries.tables, text, whole(cursor, len(text)))
-        except TidemarkError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return JSONResponse(words)
+        return await _json(lambda: editor.completions(self._queries.tables, text, whole(cursor, len(text))))
 
     async def tables(self, request: Request) -> Response:
         """GET /api/tables: the tables of the newest snapshot; with ?name=... the columns of that one."""
-        name = request.query_params.get("name", "")
-        try:
-            return JSONResponse(await asyncio.to_thread(lambda: editor.tables_or_columns(self._queries.tables(), name)))
-        except TidemarkError as error:
-            return JSONResponse({"error": str(error)}, 400)
+        return await _json(lambda: editor.tables_or_columns(self._queries.tables(), request.query_params.get("name", "")))
 
     async def events(self, request: Request) -> Response:
         """GET /events: the status line, and the live part of a view, each time that they have changed, as server-sent events."""
@@ -190,8 +185,8 @@ class Site:
         except TidemarkError as error:
             if is_script:
                 return JSONResponse({"error": str(error), "field": getattr(error, "field", None)}, 400)
-            said = Markup(render("error.html", error=str(error)))
-            return await self._framed(self._views.get(view, self._editor), said, 400)
+            shown = self._views.get(view, self._editor)
+            return await self._framed(shown, self._rendered(shown, error), 400)
         return JSONResponse({}) if is_script else RedirectResponse(view, 303)
 
     def _view_request(self, params: str, snapshot_id: int | None = None) -> ViewRequest:
@@ -211,46 +206,30 @@ class Site:
         return None if view.ages else self._facts.number
 
     def _rendered(self, view: View, facts: Any) -> Markup:
+        if isinstance(facts, TidemarkError):
+            return Markup(render("error.html", error=str(facts)))
         return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.new()))
 
     async def _framed(self, view: View, live: Markup, code: int = 200, params: str = "", number: str = "") -> Response:
         values = {"views": [shown for shown in (*self._views.values(), self._editor) if shown.is_in_menu], "view": view, "live": live}
         values |= {"pipeline": self._conf.pipeline, "zone": self._conf.page.time_zone, "number": number}
-        try:
-            values |= self._status(await self._facts.newest(STATUS, AGED_SECONDS))
-        except TidemarkError as error:
-            values |= {"status": str(error), "counts": {}}
-        return HTMLResponse(render("frame.html", events=f"/events?{urlencode({'path': view.path})}{params}", **values), code)
-
-    def _status(self, facts: Overview) -> dict[str, Any]:
-        """Return the status line, and of each view how many problems belong to it."""
-        counts = Counter(problem.view.partition("?")[0] for problem in facts.problems if problem.view != "/")
-        return {"status": Markup(render("status.html", facts=facts, now=datetime.now(UTC))), "counts": counts}
-
-    async def _live_or_error(self, view: View, params: str) -> tuple[Markup, int, str]:
-        try:
-            facts = await self._facts.newest((view.path, params))
-            return self._rendered(view, facts), 200, _number_of(facts)
-        except TidemarkError as error:
-            return Markup(render("error.html", error=str(error))), 500, ""
+        values["events"] = f"/events?{urlencode({'path': view.path})}{params and f'&{params}'}"
+        return HTMLResponse(render("frame.html", **values, **_status(await self._facts.recent(STATUS))), code)
 
     async def _news(self, view: View | None, params: str) -> AsyncIterator[str]:
         shown: list[Any] = [None, None]
-        async for every in self._facts.stream(STATUS, *([(view.path, params)] if view else ())):
-            news: dict[str, Any] = {}
-            status, live = every[0], every[-1]
-            if status is not shown[0]:
-                news = {"status": escape(str(status))} if isinstance(status, TidemarkError) else self._status(status)
-            if view and live is not shown[-1]:
-                error = isinstance(live, TidemarkError)
-                news["live"] = render("error.html", error=str(live)) if error else self._rendered(view, live)
+        async for facts in self._facts.stream(STATUS, *([(view.path, params)] if view else ())):
+            status, live = facts[0], facts[-1]
+            news = _status(status) if status is not shown[0] else {}
+            if view and live is not shown[1]:
+                news["live"] = self._rendered(view, live)
             shown = [status, live]
             yield f"id: {_number_of(live)}\ndata: {json.dumps(news)}\n\n"
 
     async def _look(self) -> None:
         """Read the overview before anyone asks, and then now and again: its sparklines have lags that were seen."""
         while True:
-            await self._live_or_error(self._views[STATUS[0]], STATUS[1])
+            await self._facts.recent(STATUS)
             await asyncio.sleep(LOOK_SECONDS)
 
     @asynccontextmanager
@@ -266,9 +245,25 @@ class Site:
 def as_json(facts: Overview) -> dict[str, Any]:
     """Return the overview for programs."""
     snapshot = facts.snapshot and {"snapshot_id": facts.snapshot.snapshot_id, "at": facts.snapshot.at}
-    nodes, problems = ([vars(row) for row in rows] for rows in (facts.nodes, facts.problems))
-    wrong = {"problems": problems, "known_until": facts.known_until}
+    nodes = [vars(node) | {"rate": node.rate} for node in facts.nodes]
+    wrong = {"problems": [vars(problem) for problem in facts.problems], "known_until": facts.known_until}
     return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, **wrong, "parts": facts.parts}
+
+
+async def _json(read: Callable[[], Any]) -> Response:
+    """Answer a script with what is read in a thread, or with why it cannot be read."""
+    try:
+        return JSONResponse(await asyncio.to_thread(read))
+    except TidemarkError as error:
+        return JSONResponse({"error": str(error)}, 400)
+
+
+def _status(facts: Overview | TidemarkError) -> dict[str, Any]:
+    """Return the status line, and of each view how many problems belong to it."""
+    if isinstance(facts, TidemarkError):
+        return {"status": escape(str(facts)), "counts": {}}
+    counts = Counter(problem.view.partition("?")[0] for problem in facts.problems if problem.view != "/")
+    return {"status": Markup(render("status.html", facts=facts, now=datetime.now(UTC))), "counts": counts}
 
 
 def _number_of(facts: Any) -> str:

@@ -44,7 +44,7 @@ function showTimes() {
 }
 
 function changed(form) {
-  return [...form.querySelectorAll("input:not([type=hidden]), textarea, select")].filter((field) =>
+  return [...form.querySelectorAll("input[name]:not([type=hidden]), textarea, select")].filter((field) =>
     field.matches("[type=checkbox]") ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue);
 }
 
@@ -168,5 +168,6 @@ events.onmessage = (event) => {
 events.onopen = () => { link.textContent = "live"; link.className = ""; };
 events.onerror = () => { link.textContent = "the server does not answer; what is shown is old"; link.className = "lost"; };
 setInterval(showTimes, 1000);
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 setZone();
 dress();

@@ -5,6 +5,7 @@ const zooms = new Map();
 const hiddenLines = new Map(); // labels of lines that somebody has switched off, by chart
 const HEIGHT = 240;
 const UNLIKE = 20; // lines whose greatest values differ by more have an axis each
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 1000, 10000, 100000]; // ticks of states
 let drawn = [];
 
 function colour(name) {
@@ -28,7 +29,7 @@ function seriesOf(line, devices, told, scale) {
   if (line.kind === "least" || line.kind === "most") return { ...series, width: 0.5, points: { show: false } };
   if (line.kind === "open") return { ...series, dash: [5, 4] };
   if (line.kind === "amended") return { ...series, width: 0, paths: () => null, points: { show: true, size: 9, fill: stroke } };
-  if (line.kind === "carried") return { ...series, width: 0, paths: () => null, points: { show: true, size: 7, fill: colour("--card"), width: 1.5 } };
+  if (line.kind === "carried") return { ...series, width: 0, paths: () => null, points: { show: true, size: 4, fill: colour("--card"), width: 1 } };
   if (line.kind === "partial") return { ...series, width: 0, paths: () => null, points: { show: true, size: 9, fill: colour("--card"), width: 1.5, paths: squares } };
   return series;
 }
@@ -52,23 +53,39 @@ function inside(plot, textAlign, textBaseline) {
   Object.assign(plot.ctx, { textAlign, textBaseline });
 }
 
-// Spans of time behind the lines: notes, episodes of alerts, and instants at which something was set aside.
+// Spans of time that a chart shows, in order: notes, episodes of alerts, and instants at which something was set aside or changed.
+function bandsOf(plot, bands) {
+  const [first, last] = [plot.bbox.left, plot.bbox.left + plot.bbox.width];
+  return bands
+    .map((band) => ({ ...band, left: Math.max(plot.valToPos(band.start, "x", true), first), right: Math.min(plot.valToPos(band.end, "x", true), last) }))
+    .filter((band) => band.left <= band.right)
+    .sort((one, other) => one.left - other.left);
+}
+
 function drawBands(plot, bands) {
   inside(plot, "left", "top");
-  const ends = [-Infinity, -Infinity, -Infinity]; // of the texts in each row of them
-  for (const band of bands) {
-    const left = Math.max(plot.valToPos(band.start, "x", true), plot.bbox.left);
-    const right = Math.min(plot.valToPos(band.end, "x", true), plot.bbox.left + plot.bbox.width);
-    if (right < left) continue;
+  for (const band of bandsOf(plot, bands)) {
     plot.ctx.globalAlpha = band.tone ? 0.18 : 1;
     plot.ctx.fillStyle = colour(band.tone ? `--${band.tone}` : "--line");
-    plot.ctx.fillRect(left, plot.bbox.top, Math.max(right - left, 2), plot.bbox.height);
-    plot.ctx.globalAlpha = 1;
+    plot.ctx.fillRect(band.left, plot.bbox.top, Math.max(band.right - band.left, 2), plot.bbox.height);
+  }
+  plot.ctx.restore();
+}
+
+// The names of bands, in three rows; one that has no room is left out, and the same again and again is named once.
+function drawNames(plot, bands) {
+  inside(plot, "left", "top");
+  const ends = [-Infinity, -Infinity, -Infinity];
+  let before = "";
+  for (const band of bandsOf(plot, bands)) {
+    const width = plot.ctx.measureText(band.text).width;
+    const left = Math.min(band.left + 4, plot.bbox.left + plot.bbox.width - width - 4);
     const row = ends.findIndex((end) => end < left);
-    if (row < 0) continue;
-    ends[row] = left + 12 + plot.ctx.measureText(band.text).width;
+    if (row < 0 || band.text === before) continue;
+    ends[row] = left + width + 8;
+    before = band.text;
     plot.ctx.fillStyle = colour(band.tone ? `--${band.tone}` : "--quiet");
-    plot.ctx.fillText(band.text, left + 4, plot.bbox.top + 4 + 14 * row);
+    plot.ctx.fillText(band.text, left, plot.bbox.top + (4 + 14 * row) * devicePixelRatio);
   }
   plot.ctx.restore();
 }
@@ -163,18 +180,18 @@ function draw(place) {
       scales: { x: { time: told.is_time !== false, ...(told.names && { range: [-0.6, told.names.length - 0.4] }) }, y: { range: told.is_bars ? (_, least, most) => [Math.min(0, least), Math.max(0, most) * 1.05 || 1] : rangeOf(told.limits) }, y2: {} },
       axes: [
         told.is_time === false ? { ...axis, ...names } : { ...axis, values: instants },
-        { ...axis, size: 70, values, label: told.unit || undefined, labelSize: 18 },
+        { ...axis, size: 70, values, label: told.unit || undefined, labelSize: 18, ...(told.is_stepped && { incrs: WHOLE }) },
         ...(scales.includes("y2") ? [{ ...axis, scale: "y2", side: 1, size: 70, grid: { show: false }, values, label: told.lines.filter((_, at) => scales[at] === "y2").map((line) => line.device).join(", "), labelSize: 18 }] : []),
       ],
       series: [
         told.names ? { label: "for", value: (_, at) => told.names[at] ?? "" } : told.is_time === false ? { label: "x" } : first,
         ...told.lines.map((line, at) => seriesOf(line, devices, told, scales[at])),
       ],
-      bands: band[0] && band[1] ? [{ series: band, fill: colour("--raised") }] : [],
+      bands: band[0] && band[1] ? [{ series: band, fill: `${colour("--line")}70` }] : [],
       cursor: { drag: { x: true, y: false }, sync: told.group ? { key: told.group } : undefined },
       hooks: {
         drawClear: [(of) => drawBands(of, told.bands)],
-        draw: [(of) => drawLimits(of, told.limits)],
+        draw: [(of) => drawLimits(of, told.limits), (of) => drawNames(of, told.bands)],
         setSeries: [(of) => hiddenLines.set(place.id, new Set(of.series.filter((line) => !line.show).map((line) => line.label)))],
         setSelect: [
           (of) => {

@@ -15,6 +15,7 @@ def test_rows_of_batches_are_summed_up_by_minute_and_what_is_noted_later_is_adde
     hour.note(lake, now, [])
     assert [*hour.rates("silver.readings", now)][-3:] == [30.0, 0.0, 5.0]
     assert sum(hour.rates("silver.readings", now)) == 35
+    assert hour.batches["silver.readings"]["rows"] == 5
     note(lake, {"at": now.isoformat(), "flow": "silver.readings", "rows": 1})
     hour.note(lake, now, [])
     assert hour.rates("silver.readings", now)[-1] == 6.0

@@ -71,13 +71,16 @@ def test_what_came_lately_is_said_by_its_age_with_the_instant_on_hover(page: Pag
 def test_devices_of_a_group_are_chosen_from_a_list_with_the_worst_first(page: Page, server: Served) -> None:
     page.goto(f"{server.address}/groups?group=kitchen&span=day")
     page.click("#chooser summary")
-    names = [box.get_attribute("value") for box in page.locator(".chooser input").all()]
+    names = [box.get_attribute("value") for box in page.locator("#chooser input[type=checkbox]").all()]
     assert names == [HOSTILE, "fridge", "oven"]
-    page.check(".chooser input[value=fridge]")
+    row = page.locator("#chooser tbody tr", has=page.locator("input[value=oven]"))
+    assert row.locator("td").all_inner_texts() == ["2026-01-01 15:40:00", "307", "1"]
+    assert "device=oven&metric=temperature&end=" in (row.locator("a").first.get_attribute("href") or "")
+    page.check("#chooser input[value=fridge]")
     page.click("#chooser button")
     page.wait_for_selector("a:text('All devices')")
     assert {device for device, _ in plotted(page, "temperature")} == {"fridge"}
-    assert page.is_checked(".chooser input[value=fridge]")
+    assert page.is_checked("#chooser input[value=fridge]")
 
 
 def test_charts_of_a_device_have_its_alerts_the_limits_and_what_was_set_aside(page: Page, server: Served) -> None:

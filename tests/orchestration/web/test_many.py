@@ -6,9 +6,14 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
+from orchestration.location import Location
+from orchestration.storage.delta import path_of, table_of
+from orchestration.storage.registry import TABLE
 from tests.page_lakes import living, many
 from tests.pages import Served, served
 
@@ -31,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "/groups?group=group_00000",
             [
                 "10,000 of 10,000 devices are up to date",
-                "the first 200 of 10,000",
+                "The first 200 of 10,000",
                 "the least and the greatest of all 10,000",
                 "Another one:",
             ],
@@ -72,7 +77,28 @@ def test_a_window_that_is_still_open_is_drawn_up_to_now_and_not_in_the_future(tm
     with served(living(tmp_path, now)) as running:
         status, _, body = running.ask("/groups?group=kitchen&span=day")
     assert status == 200, body
-    told = json.loads(html.unescape(body.partition('data-plot="')[2].partition('"')[0]))
-    (line,) = [line for line in told["lines"] if line["kind"] == "open"]
+    (line,) = [line for line in first_plot(body)["lines"] if line["kind"] == "open"]
     assert line["y"] == [20.0, 21.0]
     assert now.timestamp() <= line["x"][-1] <= time.time()
+
+
+def test_a_device_has_the_states_that_flows_keep_of_it_as_marks(tmp_path: Path) -> None:
+    with served(living(tmp_path, datetime.now(UTC))) as running:
+        status, _, body = running.ask("/devices?device=oven")
+    assert status == 200, body
+    assert [(band["text"], band["tone"]) for band in first_plot(body)["bands"]] == [("hot", "info")]
+
+
+def test_a_lake_that_no_run_has_opened_since_devices_can_move_shows_what_it_has(tmp_path: Path) -> None:
+    conf, registry = living(tmp_path, datetime.now(UTC)), path_of(Location(tmp_path / "lake"), TABLE)
+    write_deltalake(registry.local, table_of(registry).drop_columns("moved_at"), mode="overwrite", schema_mode="overwrite")
+    with served(conf) as running:
+        for path in ("/groups", "/groups?group=kitchen", "/devices", "/devices?device=oven"):
+            status, _, body = running.ask(path)
+            assert (status, "oven" in body) == (200, True), body
+
+
+def first_plot(body: str) -> dict[str, Any]:
+    """What the first chart of a page draws."""
+    told: dict[str, Any] = json.loads(html.unescape(body.partition('data-plot="')[2].partition('"')[0]))
+    return told

@@ -192,7 +192,7 @@ def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path:
         assert f"<code>tidemark --conf {conf} up</code>" in body
         assert f"<code>mkdir -p {tmp_path / 'landing'}</code>" in body
         assert json.loads(running.ask("/api/overview")[2])["account"]["events"] == 0
-        assert "No batch ended in the last hour" in running.ask("/batches?span=century")[2]
+        assert "No batch ended in this span" in running.ask("/batches?span=century")[2]
         assert "Nothing is in quarantine" in running.ask("/quarantine?rule=%3Cscript%3E")[2]
         assert "There is none yet" in running.ask("/runs")[2]
 

@@ -193,6 +193,7 @@ def test_a_query_is_saved_as_a_file_beside_conf(page: Page, server: Served, conf
 
 def test_a_note_is_kept_and_drawn_behind_the_windows(page: Page, server: Served, conf: Path) -> None:
     page.goto(f"{server.address}/runs")
+    page.click("#noting summary")
     page.fill("input[name=begins]", "2026-01-01T13:00:00")
     page.fill("input[name=ends]", "2026-01-01T13:30:00")
     page.fill("input[name=text]", HOSTILE)
@@ -209,6 +210,7 @@ def test_a_note_is_kept_and_drawn_behind_the_windows(page: Page, server: Served,
 
 def test_what_is_filled_in_is_not_taken_away_by_a_batch(page: Page, server: Served, conf: Path) -> None:
     page.goto(f"{server.address}/runs")
+    page.click("#noting summary")
     page.fill("input[name=text]", "half a note")
     (conf.parent / "lake/up").mkdir(exist_ok=True)
     page.evaluate("(() => { const before = show; show = (html) => { before(html); live.dataset.brought = '.'; }; })()")
