@@ -41,7 +41,7 @@ def texts_of(conf: Conf) -> dict[str, str]:
     files = {"pipeline": {name: plain for name in PIPELINE if (plain := _plain(kinds[name], getattr(conf, name)))}}
     files |= {"sources": {name: _of_source(source) for name, source in sorted(conf.sources.items())}}
     files |= {"rules": {rule.name: _plain(Rule, rule) for rule in conf.rules}}
-    files |= {name: _plain(dict[str, kind], dict(sorted(getattr(conf, name).items()))) for name, kind in ENTRIES.items()}
+    files |= {name: {key: _plain(kind, entry) for key, entry in sorted(getattr(conf, name).items())} for name, kind in ENTRIES.items()}
     return {name: json.dumps(settings, ensure_ascii=False) for name, settings in files.items() if settings}
 
 
@@ -81,8 +81,8 @@ def with_settings(conf: Conf, texts: Texts) -> Conf:
 def _with_source(conf: Conf, name: str, settings: Settings, words: Mapping[str, dict[str, float]]) -> Source:
     payload = _adapter(PayloadFormat).validate_python({key: value for key, value in settings.items() if key in meaning()})
     now = conf.sources.get(name, Source(name, payload, LandingFolder(conf.folder), is_paused=True))
-    read = replace(payload, words=words, registry=now.payload_format.registry)
-    return replace(now, payload_format=read, **{key: settings.get(key) for key in BOUNDS})
+    changed: Settings = {"payload_format": replace(payload, words=words, registry=now.payload_format.registry)}
+    return replace(now, **changed | {key: settings.get(key) for key in BOUNDS})
 
 
 def _entries(kind: Any, entries: Settings) -> dict[str, Any]:

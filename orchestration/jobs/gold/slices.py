@@ -20,7 +20,7 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.gold import lane_slices
 from orchestration.jobs.gold.prefix import Prefix
 from orchestration.location import Location
-from orchestration.storage.bindings import REPAIR
+from orchestration.storage.checkpoints import REPAIR
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
 from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, step_file
