@@ -28,7 +28,8 @@ from orchestration.storage.commit import create, fence
 from orchestration.storage.confs import held_back, keep_files, refusal, take_up, unreplayed_changes
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
-from orchestration.storage.lanes import FLOW, begin_lanes
+from orchestration.storage.lane_record import FLOW
+from orchestration.storage.lanes import begin_lanes
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
 from orchestration.storage.positions import FLOWS, accounted_for, passed_by_silver
