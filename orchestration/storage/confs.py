@@ -5,6 +5,7 @@ Silver reads a bronze batch with the conf that ran when the batch came; see kept
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -24,33 +25,28 @@ from orchestration.storage.tables import LakeStore
 
 
 def files_in(lake: Location) -> Path:
-    """Return the folder with the files of the conf that ran last, secrets and all, for parts of `up` that have to start again."""
+    """Return the folder with the files of the conf that `up` has taken up, secrets and all: its parts start again with that."""
     return (lake / "up" / "conf").local
 
 
 def keep_files(conf: Conf) -> None:
-    """Copy the files of a conf that is taken up, if they still say what it says."""
-    written = {file.name: file.read_bytes() for file in sorted(conf.folder.glob("*.yml"))} if conf.folder.is_dir() else {}
+    """Copy the files of a conf that `up` takes up, unless they say something else by now: then it reads them again."""
     kept = files_in(conf.lake)
-    if not written or written == {file.name: file.read_bytes() for file in sorted(kept.glob("*.yml"))}:
-        return
     draft = kept.with_suffix(".draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700, parents=True)
-    for name, content in written.items():
-        (draft / name).write_bytes(content)
-    if texts_of(read_conf(conf.folder, draft)) == texts_of(conf):
-        shutil.rmtree(kept, ignore_errors=True)
-        draft.rename(kept)
+    for file in conf.folder.glob("*.yml"):
+        shutil.copyfile(file, draft / file.name)
+    with suppress(ConfError):
+        if texts_of(read_conf(conf.folder, draft)) == texts_of(conf):
+            shutil.rmtree(kept, ignore_errors=True)
+            draft.rename(kept)
 
 
 def conf_to_run(folder: Path) -> Conf:
-    """Return the conf in a folder; in a part of `up` the one that ran last, where the lake cannot go on with it."""
-    conf, accepted = load(folder), accepted_files()
-    if accepted is not None and held_back(LakeStore(conf)):
-        before = read_conf(folder, accepted)
-        return running_conf(conf) if held_back(LakeStore(before)) else before  # after a rollback it is neither
-    return conf
+    """Return the conf in a folder; in a part of `up` the one that ran last, where the lake cannot go on with it after a rollback."""
+    conf = load(folder)
+    return running_conf(conf) if accepted_files() and held_back(LakeStore(conf)) else conf
 
 
 def running(lake: LakeStore) -> KeptConf | None:

@@ -25,7 +25,7 @@ from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.storage.bindings import bind
 from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.commit import create, fence
-from orchestration.storage.confs import held_back, keep_files, refusal, take_up, unreplayed_changes
+from orchestration.storage.confs import held_back, refusal, take_up, unreplayed_changes
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
 from orchestration.storage.lane_record import FLOW
@@ -96,7 +96,6 @@ class PipelineRun:
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
-        keep_files(lake.conf)
 
     def look_at_references(self) -> None:
         for problem in self._references.look_again():

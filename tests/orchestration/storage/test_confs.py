@@ -208,5 +208,10 @@ def test_a_part_of_up_runs_the_conf_before_where_the_lake_refuses_the_new_one_or
     assert confs.conf_to_run(plant_conf).groups["kitchen"].vector.features == ("temperature",)  # type: ignore[union-attr]  # for others
     monkeypatch.setenv(ACCEPTED, str(confs.files_in(lake.conf.lake)))
     assert confs.conf_to_run(plant_conf) == lake.conf
+    text = (plant_conf / "groups.yml").read_text()
     (plant_conf / "groups.yml").write_text("groups: [")
+    confs.keep_files(refused.conf)  # its files say something else by now
     assert confs.conf_to_run(plant_conf) == lake.conf
+    (plant_conf / "groups.yml").write_text(text)
+    confs.keep_files(refused.conf)  # as if a rollback had come after it
+    assert confs.conf_to_run(plant_conf).groups["kitchen"].vector == lake.conf.groups["kitchen"].vector
