@@ -14,7 +14,7 @@ from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage.checkpoints import REPAIR, newest_batch
 from orchestration.storage.delta import ask, is_table, max_in_log, open_table, table_id, written_by
-from orchestration.storage.kept_confs import BINDING, READINGS, binding_of
+from orchestration.storage.kept_confs import BINDING, binding_of
 from orchestration.storage.seals import Seal
 from orchestration.storage.tables import LakeStore, Table
 from orchestration.storage.views import of_groups
@@ -99,11 +99,6 @@ def changed_plan(lake: LakeStore, flow: str) -> list[HeldBack]:
 def knows_group(lake: LakeStore, stream: str, group: str) -> bool:
     """Whether a stream has begun with the group."""
     return _late(group) in _binding(lake, f"gold.{stream}").get("plan", {})
-
-
-def pipeline_of(lake: LakeStore) -> str | None:
-    """Return the pipeline that the lake belongs to; None where silver has not begun."""
-    return _binding(lake, READINGS).get("pipeline")
 
 
 def plan_of(conf: Conf, flow: str) -> dict[str, Planned]:

@@ -4,7 +4,7 @@ Silver reads a bronze batch with the conf that ran when the batch came; see kept
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -14,10 +14,10 @@ from pathlib import Path
 from orchestration.conf.changes import Change, Consequence, SettingPath, changes, grouped, line_of
 from orchestration.conf.load import accepted_files, load, read_conf
 from orchestration.conf.model import Conf
-from orchestration.conf.texts import digest_of, settings_in, texts_of
+from orchestration.conf.texts import digest_of, texts_of
 from orchestration.errors import ConfError
 from orchestration.location import Location
-from orchestration.storage.bindings import HeldBack, changed_plan, knows_group, pipeline_of, plan_of_flow
+from orchestration.storage.bindings import HeldBack, changed_plan, knows_group, plan_of_flow
 from orchestration.storage.kept_confs import READINGS, Era, KeptConf, conf_of, eras, keep, kept_conf, note, retries, running_conf
 from orchestration.storage.positions import step_file
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets
@@ -58,19 +58,24 @@ def running(lake: LakeStore) -> KeptConf | None:
 def take_up(lake: LakeStore, now: datetime) -> None:
     """Keep the conf of a run that begins, if it is another than that of the run before; it holds from the next bronze batch on."""
     before, silver = running(lake), lake.checkpoint(READINGS)
-    if before is None or before.digest != digest_of(texts_of(lake.conf)):
-        following = next_bronze_batch(source_offsets(lake.table_path("bronze.events"))) if before else 0
-        earlier = [era for era in eras(silver) if era.since_batch < following]
-        note(silver, [*earlier, Era(following, keep(lake.conf, following, now))], retries(silver))
+    following = next_bronze_batch(source_offsets(lake.table_path("bronze.events"))) if before else 0
+    version = _version(lake, following, now)
+    if before is None or before.version != version:
+        note(silver, [*(era for era in eras(silver) if era.since_batch < following), Era(following, version)], retries(silver))
 
 
 def confs_of_replay(lake: LakeStore, first: int, now: datetime) -> tuple[list[Era], list[int]]:
     """Return the eras and retries of a generation that reads bronze anew from a batch on; what is before that is copied."""
-    before, silver = running(lake), lake.checkpoint(READINGS)
-    is_same = before is not None and before.digest == digest_of(texts_of(lake.conf))
-    version = before.version if before and is_same else keep(lake.conf, first, now)
+    silver = lake.checkpoint(READINGS)
     copied = [era for era in eras(silver) if era.since_batch < first]
-    return [*copied, Era(first, version)], retries(silver) if copied else []
+    return [*copied, Era(first, _version(lake, first, now))], retries(silver) if copied else []
+
+
+def _version(lake: LakeStore, since_batch: int, now: datetime) -> int:
+    """Return that of the run before, if the conf still says the same; else a new one."""
+    before = running(lake)
+    is_same = before is not None and before.digest == digest_of(texts_of(lake.conf))
+    return before.version if before and is_same else keep(lake.conf, since_batch, now)
 
 
 def note_retry(lake: LakeStore) -> None:
@@ -112,14 +117,25 @@ def pending_changes(lake: LakeStore) -> list[Change]:
 
 def held_back(lake: LakeStore) -> list[HeldBack]:
     """List what the conf says that the lake cannot go on with."""
-    conf, held = lake.conf, [*_other_pipeline(lake), *_moved_groups(lake)]
-    for stream in conf.streams:
+    kept = running(lake)
+    changed = changes(kept.texts, texts_of(lake.conf)) if kept else []
+    held = [HeldBack(change.path, str(change)) for change in changed if _needs_what_was(lake, change)]
+    for stream in lake.conf.streams:
         held += changed_plan(lake, f"gold.{stream}")
-    for name, flow in conf.flows.items():
+    for name, flow in lake.conf.flows.items():
         step = step_file(lake, name).read()
         if step and step.number and step.plan != (plan := plan_of_flow(flow)):
             held.append(HeldBack(("flows", name), f"flow {name} was {step.plan}, and is {plan} now"))
     return held
+
+
+def _needs_what_was(lake: LakeStore, change: Change) -> bool:
+    """Whether no table could go on, or open windows of a group that leaves its stream would never close."""
+    match change.path:
+        case "groups", group, "stream":
+            return knows_group(lake, change.was, group) and not knows_group(lake, change.now, group)
+        case _:
+            return change.consequence is Consequence.NEW_LAKE
 
 
 def refusal(lake: LakeStore, folder: Path, held: Sequence[HeldBack]) -> ConfError:
@@ -129,27 +145,6 @@ def refusal(lake: LakeStore, folder: Path, held: Sequence[HeldBack]) -> ConfErro
     needs_lake = any(one.path == ("pipeline", "pipeline") for one in held)
     way_out = "name another `lake` in pipeline.yml" if needs_lake else f"build silver and gold under it, with `{lake.conf.command} replay`"
     return ConfError(f"{lines}\n  The lake cannot go on with that: put it back{renamed}, or {way_out}.")
-
-
-def _other_pipeline(lake: LakeStore) -> list[HeldBack]:
-    was, now = pipeline_of(lake), lake.conf.pipeline
-    return [HeldBack(("pipeline", "pipeline"), f"pipeline was {was}, and is {now} now")] if was not in {None, now} else []
-
-
-def _moved_groups(lake: LakeStore) -> list[HeldBack]:
-    """Open windows of a group that leaves its stream would never close."""
-    kept = running(lake)
-    groups: Mapping[str, Mapping[str, str]] = settings_in(kept.texts).get("groups", {}) if kept else {}
-    moved = {
-        name: (was, group.stream)
-        for name, group in lake.conf.groups.items()
-        if (was := groups.get(name, {}).get("stream", group.stream)) != group.stream
-    }
-    return [
-        HeldBack(("groups", name, "stream"), f"the stream of {name} was {was}, and is {now} now")
-        for name, (was, now) in moved.items()
-        if knows_group(lake, was, name) and not knows_group(lake, now, name)
-    ]
 
 
 @lru_cache(maxsize=32)
