@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.pages import CHROMIUM, chromium, served
 
-VIEWS = {"page": "/", "page-group": "/groups?group=kitchen&span=day", "page-alerts": "/alerts"}
+VIEWS = {"page": "/", "page-group": "/groups?group=kitchen&span=day&device=oven-01&device=oven-02&device=oven-03", "page-alerts": "/alerts"}
 
 
 def main() -> int:
