@@ -124,39 +124,31 @@ def _chart(table: pa.Table) -> str:
 
     An instant or a number: lines, one for each text of the text columns, if there are any. A text: bars of the first column of numbers.
     """
-    names = table.column_names
-    if len(names) < 2 or len({*names}) < len(names):
-        return ""
-    first, types = table.schema.types[0], table.schema.types[1:]
-    numbers = [name for name, kind in zip(names[1:], types, strict=True) if _is_number(kind)][:MOST_LINES]
-    texts = [name for name, kind in zip(names[1:], types, strict=True) if _is_text(kind)]
+    names, first = table.column_names, table.schema.types[0]
     rows = table.filter(table.column(0).is_valid()).slice(0, MOST_DRAWN)
-    if len(rows) < 2 or not numbers:
+    numbers = [field.name for field in [*table.schema][1:] if _is_number(field.type)][:MOST_LINES]
+    if len({*names}) < len(names) or len(rows) < 2 or not numbers:
         return ""
     if _is_text(first):
-        return _bars(rows.slice(0, MOST_BARS), numbers[0])
+        rows = rows.slice(0, MOST_BARS)
+        line = {"device": numbers[0], "kind": "window", "x": [*range(len(rows))], "y": _floats(rows.column(numbers[0]))}
+        return json.dumps(plain({"is_time": False, "is_bars": True, "names": rows.column(0).to_pylist(), "lines": [line], "bands": []}))
     is_time = pa.types.is_timestamp(first)
     if not is_time and not _is_number(first):
         return ""
-    rows = rows.sort_by(names[0])
-    parts = _split(rows, texts) if texts else {"": rows}
     lines = [
         {"device": " ".join(filter(None, (label, name if len(numbers) > 1 or not label else ""))), "kind": "window"}
         | {"x": _xs(part.column(0), is_time), "y": _floats(part.column(name))}
-        for label, part in parts.items()
+        for label, part in _split(rows.sort_by(names[0])).items()
         for name in numbers
     ][:MOST_LINES]
     return json.dumps(plain({"is_time": is_time, "lines": lines, "bands": []}))
 
 
-def _bars(rows: pa.Table, number: str) -> str:
-    names, line = rows.column(0).to_pylist(), {"device": number, "kind": "window", "y": _floats(rows.column(number))}
-    return json.dumps(plain({"is_time": False, "is_bars": True, "names": names, "x": [*range(len(names))], "lines": [line], "bands": []}))
-
-
-def _split(rows: pa.Table, texts: Sequence[str]) -> dict[str, pa.Table]:
-    """Split rows by the texts in these columns, those with the most rows first."""
-    labels = pa.array([", ".join(str(text) for text in row.values()) for row in rows.select(texts).to_pylist()], pa.string())
+def _split(rows: pa.Table) -> dict[str, pa.Table]:
+    """Split rows by what their columns of texts have, those with the most rows first; without such columns into one part."""
+    texts = rows.select([field.name for field in [*rows.schema][1:] if _is_text(field.type)])
+    labels = pa.array([", ".join(map(str, row.values())) for row in texts.to_pylist()] or [""] * len(rows), pa.string())
     return {label: rows.filter(pc.equal(labels, label)) for label, _ in Counter(labels.to_pylist()).most_common(MOST_LINES)}
 
 

@@ -13,7 +13,7 @@ from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA, MEA
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
-from orchestration.supervisor.health import LAG_VIEW, Problem, known_until, problems
+from orchestration.supervisor.health import LAG_VIEW, LONGEST_LAG_SECONDS, Problem, known_until, problems
 from orchestration.supervisor.service_state import parts_of
 from orchestration.supervisor.status import EVENTS, read_status
 from orchestration.supervisor.status import LEDGER as LEDGER_FLOW
@@ -29,7 +29,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Node:
-    """A source, flow or sink. `state`: up, down, paused, new or behind.
+    """A source, flow or sink. `state`: up, down, paused, new, or behind, where rows wait for so long that it is a problem.
 
     `rows`: of its table, or of a source in the last hour. `own`: for how many seconds the oldest row waits that it could have read;
     `inherited`: those that the nodes before it add. `is_culprit`: the one that others wait for, see health. `watermark_at`: None where
@@ -42,9 +42,9 @@ class Node:
     rows: int
     last_at: datetime | None = None
     own: float | None = None
-    inherited: float | None = None
     behind: int | None = None
     note: str = ""
+    inherited: float = 0.0
     is_culprit: bool = False
     watermark_at: datetime | None = None
     rates: Sequence[float] = ()
@@ -93,13 +93,19 @@ def overview(request: ViewRequest, hour: LastHour) -> Overview:
     """`hour`: of the server, which has seen the minutes before."""
     conf, now = request.conf, request.now
     status = read_status(conf, now)
-    lags = _own_lags(status.sources, status.flows)
-    nodes = [*_of_sources(status.sources), *_of_flows(status.flows, lags), *_of_sinks(status.sinks, lags)]
+    nodes = [*_of_sources(status.sources), *_of_flows(status.flows), *_of_sinks(status.sinks)]
     hour.note(conf.lake, now, [(node.name, node.own) for node in nodes])
+    inherited = _inherited(nodes)
     wrong = problems(conf, now, status)
     culprit = next((problem.subject for problem in wrong if problem.view == LAG_VIEW), None)
     nodes = [
-        replace(node, rates=hour.rates(node.name, now), lags=hour.lags(node.name, now), is_culprit=node.subject == culprit)
+        replace(
+            node,
+            inherited=inherited[node.layer],
+            is_culprit=node.subject == culprit,
+            rates=hour.rates(node.name, now),
+            lags=hour.lags(node.name, now),
+        )
         for node in nodes
     ]
     account, over_time = _account(conf, next((row["rows"] for row in status.flows if row["table"] == EVENTS), 0))
@@ -111,26 +117,20 @@ def overview(request: ViewRequest, hour: LastHour) -> Overview:
 def _of_sources(sources: Rows) -> Iterator[Node]:
     for row in sources:
         note = f"{row['waiting_bytes']:,} bytes wait" if row["waiting_bytes"] else ""
-        seen = row["rows_last_hour"], _instant(row["last_received_at"])
-        yield Node(row["source"], "sources", row["state"], *seen, own=row["lag_seconds"], behind=row["waiting_messages"], note=note)
+        came_at, lag, behind = _instant(row["last_received_at"]), row["lag_seconds"], row["waiting_messages"]
+        yield Node(row["source"], "sources", row["state"], row["rows_last_hour"], came_at, lag, behind, note)
 
 
-def _own_lags(sources: Rows, flows: Rows) -> dict[str, float]:
-    """Return the longest lag of its own in each layer. The ledger is not counted: nothing reads from it."""
-    lags = dict.fromkeys(LAYERS, 0.0) | {"sources": max((row["lag_seconds"] or 0.0 for row in sources), default=0.0)}
-    for row in flows:
-        if row["flow"] != LEDGER_FLOW:
-            layer = row["flow"].split(".", 1)[0]
-            lags[layer] = max(lags[layer], row["lag_seconds"] or 0.0)
-    return lags
+def _inherited(nodes: Sequence[Node]) -> dict[str, float]:
+    """Return the longest lags of the layers before each one, together. The ledger is not counted: nothing reads from it."""
+    inherited, total = dict[str, float](), 0.0
+    for layer in LAYERS:
+        inherited[layer] = total
+        total += max((node.own or 0.0 for node in nodes if node.layer == layer and node.name != LEDGER_FLOW), default=0.0)
+    return inherited
 
 
-def _before(layer: str, lags: Mapping[str, float]) -> float:
-    """Return the lag that a node inherits from the layers before it."""
-    return sum(lags[name] for name in LAYERS[: LAYERS.index(layer)])
-
-
-def _of_flows(flows: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
+def _of_flows(flows: Rows) -> Iterator[Node]:
     """One a flow: of several tables the first."""
     seen = set[str]()
     for row in flows:
@@ -138,16 +138,16 @@ def _of_flows(flows: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
             continue
         seen.add(row["flow"])
         layer = row["flow"].split(".", 1)[0]
-        state = "new" if row["last_batch"] is None else "behind" if row["behind"] else "up"
-        numbers = row["rows"], row["last_batch_at"], row["lag_seconds"], _before(layer, lags), row["behind"]
-        yield Node(row["flow"], layer, state, *numbers, watermark_at=row["watermark_at"])
+        state = "new" if row["last_batch"] is None else "behind" if _is_behind(row) else "up"
+        lag, behind, watermark_at = row["lag_seconds"], row["behind"], row["watermark_at"]
+        yield Node(row["flow"], layer, state, row["rows"], row["last_batch_at"], lag, behind, watermark_at=watermark_at)
 
 
-def _of_sinks(sinks: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
+def _of_sinks(sinks: Rows) -> Iterator[Node]:
     for row in sinks:
-        state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if row["rows_behind"] else "up"
+        state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if _is_behind(row) else "up"
         sent_at, lag, rows = _instant(row["sent_at"]), row["lag_seconds"], row["rows_behind"]
-        yield Node(row["sink"], "sinks", state, 0, sent_at, lag, _before("sinks", lags), rows, f"from {row['table']}")
+        yield Node(row["sink"], "sinks", state, 0, sent_at, lag, rows, f"from {row['table']}")
 
 
 def _account(conf: Conf, bronze: int) -> tuple[dict[str, int], list[dict[str, int]]]:
@@ -160,6 +160,10 @@ def _account(conf: Conf, bronze: int) -> tuple[dict[str, int], list[dict[str, in
     by_part = rows.append_column("part", part).group_by("part").aggregate([(name, "sum") for name in MEASUREMENTS]).sort_by("part")
     over_time = [{name: row[f"{name}_sum"] for name in MEASUREMENTS} for row in by_part.to_pylist()]
     return sums | {"waiting": max(bronze - sums["events"], 0), "events": bronze}, over_time
+
+
+def _is_behind(row: Mapping[str, Any]) -> bool:
+    return (row["lag_seconds"] or 0.0) > LONGEST_LAG_SECONDS
 
 
 def _instant(text: str | None) -> datetime | None:

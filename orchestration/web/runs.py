@@ -11,9 +11,8 @@ from orchestration.location import Location
 from orchestration.quality import quality_tables
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.storage import generations
-from orchestration.storage.confs import difference_to_before, running
+from orchestration.storage.confs import CONFS, KeptConf, difference_to_before, running
 from orchestration.storage.gate_state import RELEASES
-from orchestration.storage.kept_confs import CONFS, KeptConf
 from orchestration.storage.ops_tables import NOTES, RUNS, Note
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
@@ -66,7 +65,7 @@ def _events(lake: Location) -> Iterator[Event]:
     """Yield what each log has, in no order."""
     for kept in CONFS.newest(lake, MOST_CONFS):
         what = f"version {kept.version}, from bronze batch {kept.since_batch} on"
-        yield Event(kept.at, "conf", what, "", "; ".join(difference_to_before(lake, kept.version)))
+        yield Event(kept.at, "conf", what, "", "\n".join(difference_to_before(lake, kept.version)))
     for job in RUNS.newest(lake, MOST, [("outcome", "!=", "declared")]):
         snapshot = "" if job.snapshot_id is None else f", snapshot {job.snapshot_id}"
         took = f"due {job.due_at:%Y-%m-%d %H:%M:%S} UTC, took {job.seconds:.1f} s{snapshot}"

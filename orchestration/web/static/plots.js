@@ -162,31 +162,43 @@ function instants(_, splits) {
   });
 }
 
+// Axes, and what the legend calls the first column: instants, numbers or names.
+function axesOf(told, scales, xs) {
+  const line = { stroke: colour("--line"), width: 1 };
+  const values = (_, splits) => splits.map(rounded);
+  const isCrowded = told.names?.length > 8;
+  const names = { values: (_, splits) => splits.map((at) => told.names[at] ?? ""), splits: xs, rotate: isCrowded ? -40 : 0, size: isCrowded ? 90 : 50 };
+  const x = told.names ? names : { values: told.is_time === false ? values : instants };
+  const y = { size: 70, values, label: told.unit || undefined, labelSize: 18, ...(told.is_stepped && { incrs: WHOLE }) };
+  const small = told.lines.filter((_, at) => scales[at] === "y2").map((line) => line.device).join(", ");
+  const y2 = { scale: "y2", side: 1, size: 70, values, label: small, labelSize: 18, grid: { show: false } };
+  return [x, y, ...(small ? [y2] : [])].map((axis) => ({ stroke: colour("--ink"), grid: line, ticks: line, ...axis }));
+}
+
+function firstOf(told) {
+  if (told.names) return { label: "for", value: (_, at) => told.names[at] ?? "" };
+  if (told.is_time === false) return { label: "x" };
+  return { label: "at", value: (_, seconds) => (seconds === null ? "" : instant(seconds)) };
+}
+
 function draw(place) {
   const told = { id: place.id, limits: [], ...JSON.parse(place.dataset.plot) };
   const devices = [...new Set(told.lines.map((line) => line.device))];
-  const data = told.x ? [told.x, ...told.lines.map((line) => line.y)] : uPlot.join(told.lines.map((line) => [line.x, line.y]));
+  const data = uPlot.join(told.lines.map((line) => [line.x, line.y]));
   const scales = scalesOf(told);
   const band = ["most", "least"].map((kind) => told.lines.findIndex((line) => line.kind === kind) + 1);
-  const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
-  const values = (_, splits) => splits.map(rounded);
-  const names = told.names ? { values: (_, splits) => splits.map((at) => told.names[at] ?? ""), splits: told.x, rotate: told.names.length > 8 ? -40 : 0, size: told.names.length > 8 ? 90 : 50 } : { values };
-  const first = { label: "at", value: (_, seconds) => (seconds === null ? "" : instant(seconds)) };
   const plot = new uPlot(
     {
       width: Math.max(place.clientWidth, 200),
       height: HEIGHT,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zones.value || Intl.DateTimeFormat().resolvedOptions().timeZone),
-      scales: { x: { time: told.is_time !== false, ...(told.names && { range: [-0.6, told.names.length - 0.4] }) }, y: { range: told.is_bars ? (_, least, most) => [Math.min(0, least), Math.max(0, most) * 1.05 || 1] : rangeOf(told.limits) }, y2: {} },
-      axes: [
-        told.is_time === false ? { ...axis, ...names } : { ...axis, values: instants },
-        { ...axis, size: 70, values, label: told.unit || undefined, labelSize: 18, ...(told.is_stepped && { incrs: WHOLE }) },
-        ...(scales.includes("y2") ? [{ ...axis, scale: "y2", side: 1, size: 70, grid: { show: false }, values, label: told.lines.filter((_, at) => scales[at] === "y2").map((line) => line.device).join(", "), labelSize: 18 }] : []),
-      ],
-      series: [
-        told.names ? { label: "for", value: (_, at) => told.names[at] ?? "" } : told.is_time === false ? { label: "x" } : first,
-        ...told.lines.map((line, at) => seriesOf(line, devices, told, scales[at])),
-      ],
+      scales: {
+        x: { time: told.is_time !== false, ...(told.names && { range: [-0.6, told.names.length - 0.4] }) },
+        y: { range: told.is_bars ? (_, least, most) => [Math.min(0, least), Math.max(0, most) * 1.05 || 1] : rangeOf(told.limits) },
+        y2: {},
+      },
+      axes: axesOf(told, scales, data[0]),
+      series: [firstOf(told), ...told.lines.map((line, at) => seriesOf(line, devices, told, scales[at]))],
       bands: band[0] && band[1] ? [{ series: band, fill: `${colour("--line")}70` }] : [],
       cursor: { drag: { x: true, y: false }, sync: told.group ? { key: told.group } : undefined },
       hooks: {
