@@ -25,7 +25,8 @@ from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.gold import amendments
 from orchestration.jobs.gold.flows import follow_all
 from orchestration.storage.bindings import THE_BEGINNING, start_of
-from orchestration.storage.lanes import FLOW, lanes_of
+from orchestration.storage.lane_record import FLOW
+from orchestration.storage.lanes import lanes_of
 from orchestration.storage.meeting import Meeting
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from orchestration.storage.positions import FLOWS, passed_by_silver

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from pickle import dumps, loads
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -24,6 +25,8 @@ LoadReferenceData = Callable[[], ReferenceData]
 """Asked by each task of Spark, in its worker: devices are registered while a stream runs."""
 LATE, DUPLICATE = "late", "duplicate"
 MILLISECOND = 1_000
+BESIDE = "\x1f"
+"""Between a metric and what stands beside it; no name of a metric holds it."""
 RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
 """Grain: one measurement that was no reading when it came. `kind`: LATE or DUPLICATE."""
 REPLAYED = f"""
@@ -50,20 +53,20 @@ def readings(
 ) -> DataFrame:
     """Accepted measurements, the first of each key. In a stream, a row behind the watermark is not among them (it is late). Keys are never
     null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest."""
-    rows = accepted(events, load, config, former)
-    # A watermark begins at 1970, and what is before would be late in the first batch. So the operator sees such a time as the first instant
-    # behind it, and the time itself beside the metric. All other rows it sees as they are, as checkpoints of before have them.
-    is_before = F.unix_micros("event_time") < MILLISECOND
-    metric = F.when(is_before, F.concat_ws("@", "metric", F.unix_micros("event_time"))).otherwise(F.col("metric"))
-    clock = F.when(is_before, F.timestamp_micros(F.lit(MILLISECOND))).otherwise(F.col("event_time"))
-    timed = rows.withColumns({"metric_at": metric, "clock": clock}).withWatermark("clock", f"{lateness_seconds} seconds")
-    return timed.dropDuplicates(["device_id", "metric_at", "clock"]).select(*rows.columns)
+    rows = accepted(events, load, config, former, is_timed=True)
+    kept = rows.withWatermark("event_time", f"{lateness_seconds} seconds").dropDuplicates(KEYS)
+    is_moved = (F.unix_micros("event_time") == MILLISECOND) & F.col("metric").contains(BESIDE)
+    metric, micros = F.substring_index("metric", BESIDE, 1), F.substring_index("metric", BESIDE, -1)
+    restored = {"metric": metric, "event_time": F.timestamp_micros(micros.cast("long"))}
+    return kept.withColumns({name: F.when(is_moved, its_own).otherwise(F.col(name)) for name, its_own in restored.items()})
 
 
-def accepted(events: DataFrame, load: LoadReferenceData, config: SilverConfig, former: Sequence[FormerConfig] = ()) -> DataFrame:
+def accepted(
+    events: DataFrame, load: LoadReferenceData, config: SilverConfig, former: Sequence[FormerConfig] = (), *, is_timed: bool = False
+) -> DataFrame:
     """Every measurement that breaks no rule, READING_COLUMNS. An event of a source without a shape has none.
 
-    `former`: settings of earlier bronze batches, in order.
+    `former`: settings of earlier bronze batches, in order. `is_timed`: for a watermark, see `_behind_1970`.
     """
     configs = (*(earlier.config for earlier in former), config)
     shapes = [shape for of_batches in configs for shape in of_batches.shapes.values()]
@@ -72,7 +75,7 @@ def accepted(events: DataFrame, load: LoadReferenceData, config: SilverConfig, f
     unread |= {"position": not any(shape.is_read_by_position for shape in shapes)}
     read = [F.lit(None).cast("string").alias(name) if is_unread else name for name, is_unread in unread.items()]
     pickled = [dumps((of_batches, conditions(of_batches))) for of_batches in configs]
-    in_worker = partial(_accepted, pickled, [earlier.end for earlier in former], load)
+    in_worker = partial(_accepted, pickled, [earlier.end for earlier in former], load, is_timed)
     return events.select(*OF_EVENT, "payload", *read).mapInArrow(in_worker, from_arrow_schema(READINGS))
 
 
@@ -88,13 +91,29 @@ def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:
 
 
 def _accepted(
-    pickled: Sequence[bytes], ends: Sequence[int], load: LoadReferenceData, batches: Iterator[pa.RecordBatch]
+    pickled: Sequence[bytes], ends: Sequence[int], load: LoadReferenceData, is_timed: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     reference_data = load()
     for batch in batches:
         for of_config, events in zip(pickled, cut_by_batch(pa.Table.from_batches([batch]), ends), strict=True):
             for piece in _judge(of_config).accepted(events, reference_data) if len(events) else ():
-                yield from piece.to_batches()
+                yield from (_behind_1970(piece) if is_timed else piece).to_batches()
+
+
+def _behind_1970(readings: pa.Table) -> pa.Table:
+    """Put the first instant behind 1970 in the place of a time before it, and the time itself beside the metric.
+
+    A watermark begins at 1970, and what is before would be late in the first batch. Workers do it, as a CASE before the exchange and two
+    more columns in it would cost each row of today.
+    """
+    micros = readings["event_time"].cast(pa.int64())
+    is_before = pc.less(micros, MILLISECOND)
+    if not pc.any(is_before).as_py():
+        return readings
+    beside = pc.binary_join_element_wise(readings["metric"], micros.cast(pa.string()), BESIDE)
+    moved = {"metric": beside, "event_time": pa.scalar(MILLISECOND).cast(READINGS.field("event_time").type)}
+    columns = {name: pc.if_else(is_before, moved[name], readings[name]) if name in moved else readings[name] for name in READING_COLUMNS}
+    return pa.table(columns, READINGS)
 
 
 @lru_cache(maxsize=2)

@@ -248,7 +248,7 @@ class PayloadFormat(Setting):
     """Protobuf with a schema file: full name of the message."""
     registry: OrAbsent[Registry] = None
     """Avro and Protobuf: where the schemas are, instead of a file."""
-    has_header: Flag = Field(default=False, validation_alias="header", examples=[True])
+    has_header: Flag = Field(default=False, validation_alias="header", serialization_alias="header", examples=[True])
     """CSV: whether the first line of each file names the columns. It may name one fewer than all rows have: their first value is then a row
     number."""
     columns: UniqueSome[Text] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])

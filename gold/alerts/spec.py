@@ -126,9 +126,13 @@ class Hours(Setting):
     """Time zone of the IANA database."""
     days: UniqueSome[Day] = Field(default=tuple(range(7)), json_schema_extra={"default": list(WEEK)})
     """Days of the week on which the hours begin."""
-    begin: Minute = Field(default=0, validation_alias="from", examples=["06:00"], json_schema_extra={"default": "00:00"})
+    begin: Minute = Field(
+        default=0, validation_alias="from", serialization_alias="from", examples=["06:00"], json_schema_extra={"default": "00:00"}
+    )
     """First minute, local time."""
-    end: Minute = Field(default=0, validation_alias="until", examples=["22:00"], json_schema_extra={"default": "00:00"})
+    end: Minute = Field(
+        default=0, validation_alias="until", serialization_alias="until", examples=["22:00"], json_schema_extra={"default": "00:00"}
+    )
     """First minute after it; one that is not later is of the next day."""
 
     def problems(self) -> Iterator[Problem]:

@@ -72,7 +72,7 @@ class Pairs(Setting):
     """And at least this long after it. Negative: it may come before it."""
     by: By = By.DEVICE
     """The property that both readings have in common."""
-    join: Join = Field(default=Join.INNER, validation_alias="keep")
+    join: Join = Field(default=Join.INNER, validation_alias="keep", serialization_alias="keep")
     """`left`: also left readings that find no partner, once their time has passed; `full`: also such right readings."""
     left_when: OrAbsent[Condition] = None
     """A condition that left readings have to meet: a condition over a reading, as in rules.yml."""
@@ -91,9 +91,9 @@ class Transition(Setting):
 
     one_of: ClassVar[tuple[str, ...]] = ("when", "after_seconds")
 
-    source: Text = Field(validation_alias="from", examples=["idle"])
+    source: Text = Field(validation_alias="from", serialization_alias="from", examples=["idle"])
     """The state before."""
-    target: Text = Field(validation_alias="to", examples=["heating"])
+    target: Text = Field(validation_alias="to", serialization_alias="to", examples=["heating"])
     """The state after."""
     when: OrAbsent[Condition] = None
     """At a reading of which this is true: a condition over a reading, as in rules.yml."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.conf.load import load, summary
+from orchestration.conf.load import read_conf, summary
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.quality.suites import suites_of_conf
 from orchestration.rendering import visible
@@ -32,7 +32,7 @@ def command(obj: dict[str, Any]) -> int:
     """
     folder: Path = obj["conf"]
     try:
-        conf = load(folder)
+        conf = read_conf(folder)
         suites_of_conf(conf, folder)  # raises ConfError for mistakes in conf/expectations
     except ConfError as error:
         click.echo(str(error))

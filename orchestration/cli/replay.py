@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestration.cli.option_types import DAY
+from orchestration.conf.load import read_conf
 
 if TYPE_CHECKING:
     from orchestration.supervisor.replay_preview import ReplayPreview
@@ -45,7 +46,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None, yes:
     os.nice(NICE)  # before the JVM is there, which inherits it
     if group is not None and since is not None:
         raise click.UsageError("give --since or --group, not both: the gold of a group is always built from all of silver")
-    lake = Lake.open(obj["conf"])
+    lake = Lake(read_conf(obj["conf"]))
     if group not in {None, *lake.conf.groups}:
         raise click.BadParameter(f"'{group}' is not a group; the groups are {', '.join(lake.conf.groups)}", param_hint="--group")
     wanted = plan(lake, group, since.date() if since else None)

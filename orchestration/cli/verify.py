@@ -47,8 +47,8 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     Example:
       tidemark verify --group kitchen --since 2026-01-05
     """
-    from orchestration.audit.verify.confs import running_conf
     from orchestration.conf.load import load
+    from orchestration.storage.kept_confs import running_conf
 
     written = load(obj["conf"])
     if (conf := running_conf(written)) is not written:

@@ -53,5 +53,5 @@ class ChannelSettings(Setting):
     """Prometheus' Alertmanager, by its API v2. Its labels are alertname, severity and entity."""
     apprise: OrAbsent[Secret] = Field(default=None, examples=["${env:PAGER_URL}"])
     """Chat, pager or e-mail: a reference to an address of the library apprise, such as mailto:// or slack://."""
-    tells_problems: Flag = Field(default=False, validation_alias="problems", examples=[True])
+    tells_problems: Flag = Field(default=False, validation_alias="problems", serialization_alias="problems", examples=[True])
     """Whether `tidemark up` also tells by it what is wrong: the entries of `tidemark status problems`, but for notices, and their ends."""

@@ -22,24 +22,16 @@ from silver.rules import rules_of
 from silver.spec import PayloadFormat, Registry
 
 ACCEPTED = "TIDEMARK_ACCEPTED"
-"""The variable by which parts of `tidemark up` know the folder with the files of the conf that ran last."""
+"""The variable by which parts of `tidemark up` know the folder with the files of the conf that it has taken up."""
 
 
 def load(folder: Path) -> Conf:
-    """The conf; raises ConfError with one line per mistake, all of them at once.
-
-    A part of `tidemark up` gets the conf that ran last, where the one in the folder has mistakes: what runs is started again after a crash.
-    """
-    try:
-        return read_conf(folder)
-    except ConfError:
-        if (accepted := accepted_files()) is None:
-            raise
-        return read_conf(folder, accepted)
+    """The conf; in a part of `tidemark up` the one that it has taken up. ConfError has one line per mistake, all of them at once."""
+    return read_conf(folder, accepted_files())
 
 
 def accepted_files() -> Path | None:
-    """Return the folder with the files of the conf that ran last; None where this process is no part of `up`, or none has run."""
+    """Return the folder with the files of the conf that `up` has taken up; None where this process is no part of it, or none was."""
     folder = Path(os.environ.get(ACCEPTED, ""))
     return folder if ACCEPTED in os.environ and folder.is_dir() else None
 

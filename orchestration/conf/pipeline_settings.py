@@ -127,9 +127,9 @@ class Maintenance(Setting):
 class Reference(Setting):
     """The time that drift is measured against: instants in ISO 8601, UTC where they name no zone."""
 
-    from_at: Instant = Field(validation_alias="from", examples=["2026-01-05T00:00:00Z"])
+    from_at: Instant = Field(validation_alias="from", serialization_alias="from", examples=["2026-01-05T00:00:00Z"])
     """First instant."""
-    until_at: Instant = Field(validation_alias="until", examples=["2026-01-12T00:00:00Z"])
+    until_at: Instant = Field(validation_alias="until", serialization_alias="until", examples=["2026-01-12T00:00:00Z"])
     """First instant after it."""
 
     def problems(self) -> Iterator[Problem]:

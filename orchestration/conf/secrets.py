@@ -2,11 +2,12 @@
 
 import os
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from expectations.settings import PLAIN, PlainText
 from orchestration.conf.place import absolute
@@ -75,11 +76,16 @@ def _url(folder: Path, text: str) -> str:
 
 
 def _hidden(pattern: str, hint: str) -> Any:
-    """A text that no message shows."""
+    """A text that no message shows; of one that is no reference JSON has a digest."""
     return Annotated[
         str,
         Field(strict=True, max_length=1000, pattern=pattern, json_schema_extra={"patternErrorMessage": hint, "writeOnly": True}),
+        PlainSerializer(_digest, return_type=str, when_used="json"),
     ]
+
+
+def _digest(text: str) -> str:
+    return text if re.fullmatch(REFERENCE, text) else f"hidden, digest {sha256(text.encode()).hexdigest()[:8]}"
 
 
 Secret = Annotated[str, OfText(_with_absolute_path, _hidden(REFERENCE, HINT))]

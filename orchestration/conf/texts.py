@@ -4,28 +4,23 @@ One text a file, JSON with the keys of YAML. `with_settings` makes a conf of the
 """
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from datetime import date
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 
 from pydantic import TypeAdapter
-from pydantic.dataclasses import is_pydantic_dataclass
 
 from expectations.rule import Rule
-from expectations.settings import NAME
 from gold.alerts.spec import AlertSettings
 from gold.flows.spec import FlowSpec
 from gold.windows.spec import Group
 from orchestration.conf.devices import Device
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.secrets import REFERENCE
 from orchestration.conf.transport_settings import LandingFolder, RegistrySettings
 from silver.policy import Policy
-from silver.spec import Metric, PayloadFormat, Registry
+from silver.spec import Metric, PayloadFormat
 
 Texts: TypeAlias = Mapping[str, str]
 """A text for each file, by its name without `.yml`."""
@@ -34,8 +29,6 @@ ENTRIES: dict[str, Any] = {"metrics": Metric, "devices": Device, "groups": Group
 """Files whose entries are read back by their type."""
 BOUNDS = ("lateness_seconds", "ahead_seconds")
 """Settings of a source for its lane."""
-DECLARED_AS: dict[Any, Any] = {Registry: RegistrySettings}
-"""Types that declare what of a value is a secret, where its own type does not."""
 PIPELINE = (
     *("pipeline", "policy", "engine", "maintenance", "quality", "references", "sinks", "schedules", "page", "sql_server", "traces"),
     *("dbt_project", "channels"),
@@ -44,10 +37,11 @@ PIPELINE = (
 
 def texts_of(conf: Conf) -> dict[str, str]:
     """Write the settings of each file; a file without any is left out."""
-    files = {"pipeline": {name: plain for name in PIPELINE if (plain := _plain(getattr(conf, name)))}}
+    kinds = get_type_hints(Conf)
+    files = {"pipeline": {name: plain for name in PIPELINE if (plain := _plain(kinds[name], getattr(conf, name)))}}
     files |= {"sources": {name: _of_source(source) for name, source in sorted(conf.sources.items())}}
-    files |= {"rules": {rule.name: _plain(rule) for rule in conf.rules}}
-    files |= {name: _plain(dict(sorted(getattr(conf, name).items()))) for name in ENTRIES}
+    files |= {"rules": {rule.name: _plain(Rule, rule) for rule in conf.rules}}
+    files |= {name: {key: _plain(kind, entry) for key, entry in sorted(getattr(conf, name).items())} for name, kind in ENTRIES.items()}
     return {name: json.dumps(settings, ensure_ascii=False) for name, settings in files.items() if settings}
 
 
@@ -64,7 +58,9 @@ def settings_in(texts: Texts) -> dict[str, Settings]:
 @cache
 def meaning() -> frozenset[str]:
     """Keys of a source that say how its payloads are read. Words are settings of metrics; a registry is asked before events come."""
-    return frozenset(key.key for field, key in _keys(PayloadFormat).items() if field not in {"words", "registry"})
+    declared: Any = PayloadFormat
+    fields = declared.__pydantic_fields__
+    return frozenset(field.serialization_alias or name for name, field in fields.items() if name not in {"words", "registry"})
 
 
 def with_settings(conf: Conf, texts: Texts) -> Conf:
@@ -75,26 +71,18 @@ def with_settings(conf: Conf, texts: Texts) -> Conf:
     settings = settings_in(texts)
     entries = {name: _entries(kind, settings.get(name, {})) for name, kind in ENTRIES.items()}
     words = {name: metric.words for name, metric in entries["metrics"].items() if metric.words}
-    meanings = {name: {key: source[key] for key in source if key in meaning()} for name, source in settings.get("sources", {}).items()}
-    bounds = {name: {key: source.get(key) for key in BOUNDS} for name, source in settings.get("sources", {}).items()}
-    sources = {
-        name: replace(
-            _source(conf, name, payload), payload_format=replace(payload, words=words, registry=_registry(conf, name)), **bounds[name]
-        )
-        for name, payload in _entries(PayloadFormat, meanings).items()
-    }
+    sources = {name: _with_source(conf, name, source, words) for name, source in settings.get("sources", {}).items()}
     rules = _entries(Rule, settings.get("rules", {}))
     policy = _adapter(Policy).validate_python(settings["pipeline"]["policy"])
     kept: Any = entries | {"policy": policy, "sources": sources, "rules": tuple(rules.values()), "notice_policies": {**entries["alerts"]}}
     return replace(conf, **kept)
 
 
-def _source(conf: Conf, name: str, payload: PayloadFormat) -> Source:
-    return conf.sources[name] if name in conf.sources else Source(name, payload, LandingFolder(conf.folder), is_paused=True)
-
-
-def _registry(conf: Conf, name: str) -> Registry | None:
-    return conf.sources[name].payload_format.registry if name in conf.sources else None
+def _with_source(conf: Conf, name: str, settings: Settings, words: Mapping[str, dict[str, float]]) -> Source:
+    payload = _adapter(PayloadFormat).validate_python({key: value for key, value in settings.items() if key in meaning()})
+    now = conf.sources.get(name, Source(name, payload, LandingFolder(conf.folder), is_paused=True))
+    changed: Settings = {"payload_format": replace(payload, words=words, registry=now.payload_format.registry)}
+    return replace(now, **changed | {key: settings.get(key) for key in BOUNDS})
 
 
 def _entries(kind: Any, entries: Settings) -> dict[str, Any]:
@@ -109,51 +97,16 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _of_source(source: Source) -> Settings:
     """Flatten what Python has apart: how its events come, and how its payloads are read."""
-    payload: Settings = _plain(replace(source.payload_format, words={}))
-    transport = _plain(source.transport)
+    payload: Settings = _plain(PayloadFormat, replace(source.payload_format, words={}, registry=None))
+    if registry := source.payload_format.registry:
+        payload["registry"] = _plain(RegistrySettings, RegistrySettings(**vars(registry)))
+    transport: Settings = _plain(type(source.transport), source.transport)
     way = transport if isinstance(source.transport, LandingFolder) else {source.transport.kind: transport}
     bounds = {key: value for key in BOUNDS if (value := getattr(source, key)) is not None}
     return payload | way | bounds | ({"paused": True} if source.is_paused else {})
 
 
-def _plain(value: Any, *, is_hidden: bool = False) -> Any:
-    """Make JSON of a value of a conf."""
-    if is_dataclass(value):
-        kind: Any = type(value)
-        keys = _keys(kind)
-        cells = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {
-            keys[name].key: _plain(cell, is_hidden=keys[name].is_hidden) for name, cell in cells.items() if cell not in keys[name].defaults
-        }
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner, is_hidden=is_hidden) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, is_hidden=is_hidden) for inner in value]
-    if is_hidden and isinstance(value, str) and not re.fullmatch(REFERENCE, value):
-        return f"hidden, digest {sha256(value.encode()).hexdigest()[:8]}"
-    if isinstance(value, date):
-        return value.isoformat()
-    return value if isinstance(value, bool | int | float | None) else str(value)
-
-
-class _Key(NamedTuple):
-    """How a field is written: under which key, if not one of its defaults, and whether as a digest alone."""
-
-    key: str
-    defaults: tuple[Any, ...]
-    is_hidden: bool
-
-
-@cache
-def _keys(kind: Any) -> dict[str, _Key]:
-    """Return the key of each field of a dataclass."""
-    if not is_pydantic_dataclass(kind):
-        return {field.name: _Key(field.name, (field.default,), is_hidden=False) for field in fields(kind)}
-    hidden = _adapter(DECLARED_AS.get(kind, kind)).json_schema()["properties"]
-    keys = {}
-    for name, declared in kind.__pydantic_fields__.items():
-        alias = str(declared.validation_alias or name)
-        key = name if alias.startswith(NAME) else alias
-        default = () if declared.is_required() else (declared.default,) if not declared.default_factory else ({}, ())
-        keys[name] = _Key(key, default, bool(hidden.get(key, {}).get("writeOnly")))
-    return keys
+def _plain(kind: Any, value: Any) -> Any:
+    """Make JSON of settings of a type: pydantic's, by their keys in YAML."""
+    # What YAML has as a text, such as a path, is another type here, of which pydantic would warn.
+    return _adapter(kind).dump_python(value, mode="json", by_alias=True, exclude_defaults=True, warnings=False)

@@ -24,7 +24,7 @@ from orchestration.storage.checkpoints import newest_batch, offsets, read_up_to
 from orchestration.storage.commit import commit, file_shape
 from orchestration.storage.data_files import DataFile, FileShape, move_in, write_file
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
-from orchestration.storage.lanes import FLOW
+from orchestration.storage.lane_record import FLOW
 from orchestration.storage.meeting import Meeting, Share
 from orchestration.storage.row_pieces import merged
 from orchestration.storage.silver_inputs import publish

@@ -22,7 +22,7 @@ from orchestration.service.journal import Journal
 from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.service.refusal import Refusal
-from orchestration.storage.confs import files_in, held_back, refusal
+from orchestration.storage.confs import files_in, held_back, keep_files, refusal
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.service_state import (
@@ -88,13 +88,15 @@ class Service:
                 self._end()
 
     def _begin(self) -> None:
-        """Begin with the conf that ran last where the lake refuses the one that is written now; ConfError where none has run."""
+        """Begin with the conf that was taken up last where the lake refuses the one that is written now; ConfError where none was."""
         if self._refusal.is_refused(self.conf, self.conf):
             accepted = files_in(self.conf.lake)
             if not accepted.is_dir():
                 raise refusal(LakeStore(self.conf), self._folder, held_back(LakeStore(self.conf)))
             self._waiting, self.conf = self.conf, read_conf(self._folder, accepted)
             self._jobs.follow(self.conf)
+        else:
+            keep_files(self.conf)
 
     def _end_leftovers(self) -> None:
         """End the processes of an `up` that was killed: they would hold the lake, or its ports."""
@@ -126,6 +128,7 @@ class Service:
 
     def _take_up(self, conf: Conf) -> None:
         before_change, self.conf = self.conf, conf
+        keep_files(conf)
         self._follow_conf()
         for name, process in self._processes.items():
             if concern_of(name, conf) != concern_of(name, before_change) or process.state.state == "stopped":

@@ -1,6 +1,9 @@
-"""Bindings of checkpoints: a flow goes on with the tables and under the plan of the conf that its checkpoint began with, or not at all."""
+"""Bindings of checkpoints: a flow goes on with the tables that its checkpoint began with, or not at all.
 
-from collections.abc import Mapping, Sequence
+They also keep the plan of the conf that a flow of gold began with, by which confs.py finds what the lake cannot go on with.
+"""
+
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -9,18 +12,13 @@ from gold.windows.spec import Vector, kept_in_state
 from orchestration.conf.changes import SettingPath
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.checkpoints import REPAIR, newest_batch
 from orchestration.storage.delta import ask, is_table, max_in_log, open_table, table_id, written_by
+from orchestration.storage.kept_confs import BINDING, binding_of
 from orchestration.storage.seals import Seal
-from orchestration.storage.state_file import StateFile
 from orchestration.storage.tables import LakeStore, Table
 from orchestration.storage.views import of_groups
 
-BINDING = "tidemark.json"
-READINGS, ERAS, RETRIES = "silver.readings", "confs", "retries"
-REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
-REPAIR = f"Restore the checkpoint, or {REPLAY}"
-"""Way out of a damaged checkpoint of a flow."""
 NOTHING = "nothing"
 
 
@@ -29,13 +27,6 @@ class Planned(NamedTuple):
 
     path: SettingPath
     value: str
-
-
-class Era(NamedTuple):
-    """From this bronze batch on silver reads with the conf of that version in ops.confs."""
-
-    since_batch: int
-    version: int
 
 
 @dataclass(frozen=True)
@@ -66,14 +57,9 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     """Bind a new checkpoint to its tables. Refuse one on tables that hold rows: the flow would append all of them a second time."""
     if binding := _binding(lake, flow):
         _refuse_foreign(lake, flow, binding, written)
-        if changed := changed_plan(lake, flow):
-            raise TidemarkError(
-                f"{flow} cannot go on: {'; '.join(held.sentence for held in changed)}.\n"
-                "  Undo the change in conf, or run `tidemark replay`, which builds a new generation with the new conf."
-            )
         _refuse_older(lake, flow, written)
         if new := _values(plan_of(lake.conf, flow)).items() - binding["plan"].items():  # of groups and metrics that came since it began
-            _file(lake, flow).write(binding | {"plan": binding["plan"] | dict(new)})
+            binding_of(lake.checkpoint(flow)).write(binding | {"plan": binding["plan"] | dict(new)})
         return
     _refuse_missing(lake, flow, written)
     begin(lake, flow, written, THE_BEGINNING)
@@ -86,38 +72,7 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) 
     of_default = _binding(lake, flow.partition("@")[0]) if "@" in flow else {}
     partitions = of_default.get("shuffle_partitions", lake.conf.engine.shuffle_partitions)
     binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": partitions}
-    _file(lake, flow).write(binding | {"start": start, "plan": _values(plan_of(lake.conf, flow))})
-
-
-def eras(lake: LakeStore) -> list[Era]:
-    """List the confs that silver reads bronze with, in order; none where silver has not begun, or began before confs were kept."""
-    return [Era(*era) for era in _binding(lake, READINGS).get(ERAS, [])]
-
-
-def begin_era(lake: LakeStore, era: Era) -> None:
-    """Note that silver reads bronze with another conf from a batch on."""
-    if binding := _binding(lake, READINGS):
-        before = [earlier for earlier in eras(lake) if earlier.since_batch < era.since_batch]
-        _file(lake, READINGS).write(binding | {ERAS: [*before, era]})
-
-
-def begin_with(lake: LakeStore, read: Sequence[Era], retried: Sequence[int]) -> None:
-    """Note by which confs a job has read the bronze batches before silver, and retries of quarantine have judged events."""
-    _file(lake, READINGS).write(_binding(lake, READINGS) | {ERAS: read, RETRIES: retried})
-
-
-def retries(lake: LakeStore) -> list[int]:
-    """List the versions of confs by which a retry of quarantine has judged events, the newest last."""
-    noted: list[int] = _binding(lake, READINGS).get(RETRIES, [])
-    return noted
-
-
-def note_retry(lake: LakeStore) -> None:
-    """Note that a retry of quarantine judges events by the conf that runs: they may hold what it gives, and not what theirs gave."""
-    if noted := eras(lake):
-        version = noted[-1].version
-        before = [earlier for earlier in retries(lake) if earlier != version]
-        _file(lake, READINGS).write(_binding(lake, READINGS) | {RETRIES: [*before, version]})
+    binding_of(lake.checkpoint(flow)).write(binding | {"start": start, "plan": _values(plan_of(lake.conf, flow))})
 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
@@ -132,10 +87,8 @@ def shuffle_partitions(lake: LakeStore, flow: str) -> int:
 
 
 def changed_plan(lake: LakeStore, flow: str) -> list[HeldBack]:
-    """List the changes of the conf since a flow of gold began with which it cannot go on; none for a flow that has not begun."""
-    if not flow.startswith("gold.") or not (binding := _binding(lake, flow)):
-        return []
-    began_with = binding["plan"]
+    """List the changes of the conf since a flow began with which it cannot go on; none for a flow that has not begun."""
+    began_with = _binding(lake, flow).get("plan", {})
     return [
         HeldBack(planned.path, f"{about} was {began_with[about]}, and is {planned.value} now")
         for about, planned in plan_of(lake.conf, flow).items()
@@ -146,11 +99,6 @@ def changed_plan(lake: LakeStore, flow: str) -> list[HeldBack]:
 def knows_group(lake: LakeStore, stream: str, group: str) -> bool:
     """Whether a stream has begun with the group."""
     return _late(group) in _binding(lake, f"gold.{stream}").get("plan", {})
-
-
-def pipeline_of(lake: LakeStore) -> str | None:
-    """Return the pipeline that the lake belongs to; None where silver has not begun."""
-    return _binding(lake, READINGS).get("pipeline")
 
 
 def plan_of(conf: Conf, flow: str) -> dict[str, Planned]:
@@ -204,11 +152,7 @@ def _values(plan: Mapping[str, Planned]) -> dict[str, str]:
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:
     """Empty for a flow that is not bound."""
-    return _file(lake, flow).read() or {}
-
-
-def _file(lake: LakeStore, flow: str) -> StateFile[dict[str, Any]]:
-    return StateFile(lake.checkpoint(flow) / BINDING, dict[str, Any], REPAIR)
+    return binding_of(lake.checkpoint(flow)).read() or {}
 
 
 def _owner(lake: LakeStore, flow: str) -> dict[str, object]:

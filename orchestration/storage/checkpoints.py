@@ -11,6 +11,9 @@ from orchestration.errors import TidemarkError
 from orchestration.location import Location
 
 NOTHING_YET = "-"
+REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
+REPAIR = f"Restore the checkpoint, or {REPLAY}"
+"""Way out of a damaged checkpoint of a flow."""
 
 
 class DamagedCheckpointError(TidemarkError, ValueError):

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from gold.flows.in_time import Final
 from gold.flows.slices import THE_BEGINNING
-from orchestration.storage.bindings import REPAIR, start_of
-from orchestration.storage.checkpoints import last_batch, newest_batch, offsets, read_up_to
+from orchestration.storage.bindings import start_of
+from orchestration.storage.checkpoints import REPAIR, last_batch, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import max_in_log, table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW

@@ -12,8 +12,7 @@ from pathlib import Path
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage import generations, references, registry, snapshots
-from orchestration.storage.bindings import REPAIR, REPLAY
-from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.checkpoints import REPAIR, REPLAY, newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, LEDGER_SCHEMA, TICKS

@@ -26,7 +26,7 @@ from orchestration.jobs.watched_fields import Watched, watched_fields
 from orchestration.location import Location
 from orchestration.quality.history import RESULTS, last_runs
 from orchestration.rendering import lasting
-from orchestration.storage.confs import describe_unreplayed, unreplayed_changes
+from orchestration.storage.confs import unreplayed_changes
 from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.gate_state import failing_gates
 from orchestration.storage.lease import holder_of, is_held
@@ -126,9 +126,8 @@ def _of_conf(conf: Conf) -> Iterator[Problem]:
         where = f"{refused.file}:{refused.line}: " if refused.line else ""
         text = f"conf has changed and is not taken up; all goes on as before: {where}{refused.sentence}"
         yield Problem(Severity.WARNING, "conf", text, from_iso(refused.since), "/runs", refused.command)
-    lake = LakeStore(conf)
-    for (change, _), text in zip(unreplayed_changes(lake), describe_unreplayed(lake), strict=True):
-        yield Problem(Severity.NOTICE, f"conf {change.setting}", text, None, "/runs", "tidemark replay")
+    for path, sentence in unreplayed_changes(LakeStore(conf)).items():
+        yield Problem(Severity.NOTICE, f"conf {'.'.join(path[1:])}", sentence, None, "/runs", "tidemark replay")
 
 
 def _of_fields(conf: Conf) -> Iterator[Problem]:

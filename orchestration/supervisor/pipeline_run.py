@@ -25,10 +25,11 @@ from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.storage.bindings import bind
 from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.commit import create, fence
-from orchestration.storage.confs import describe_unreplayed, held_back, keep_files, refusal, take_up
+from orchestration.storage.confs import held_back, refusal, take_up, unreplayed_changes
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
-from orchestration.storage.lanes import FLOW, begin_lanes
+from orchestration.storage.lane_record import FLOW
+from orchestration.storage.lanes import begin_lanes
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
 from orchestration.storage.positions import FLOWS, accounted_for, passed_by_silver
@@ -87,7 +88,7 @@ class PipelineRun:
             if flow.name == FLOW:
                 begin_lanes(lake)
         take_up(lake, datetime.now(UTC))
-        for sentence in describe_unreplayed(lake):
+        for sentence in unreplayed_changes(lake).values():
             self._progress.notice(Notice("settings have changed", {"reason": sentence}))
         for flow in self.flows["gold"]:
             amendments.refuse_older(lake, flow.name.removeprefix("gold."))
@@ -95,7 +96,6 @@ class PipelineRun:
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
-        keep_files(lake.conf)
 
     def look_at_references(self) -> None:
         for problem in self._references.look_again():

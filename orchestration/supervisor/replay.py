@@ -32,12 +32,13 @@ from orchestration.jobs.gold.flows import follow_all
 from orchestration.jobs.gold.snapshots import take_snapshot
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.storage import generations, registry
-from orchestration.storage.bindings import Start, begin, begin_with
+from orchestration.storage.bindings import Start, begin
 from orchestration.storage.commit import create, fence
 from orchestration.storage.confs import confs_of_replay
 from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
+from orchestration.storage.kept_confs import note
 from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.lanes import begin_anew
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
@@ -226,7 +227,7 @@ def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: P
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
     up_to = first - 1
     begin_anew(following, up_to)
-    begin_with(following, *confs_of_replay(recorded.lake, since, datetime.now(UTC)))
+    note(following.checkpoint(OF_SILVER[0]), *confs_of_replay(recorded.lake, since, datetime.now(UTC)))
     return up_to
 
 

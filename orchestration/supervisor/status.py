@@ -25,7 +25,8 @@ from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, las
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.lake_layout import spool_folder
-from orchestration.storage.lanes import FLOW, lanes_of
+from orchestration.storage.lane_record import FLOW
+from orchestration.storage.lanes import lanes_of
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.source_offsets import SourceOffset, offsets_told_at, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore

@@ -11,8 +11,9 @@ from orchestration.location import Location
 from orchestration.quality import quality_tables
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.storage import generations
-from orchestration.storage.confs import CONFS, KeptConf, difference_to_before, running
+from orchestration.storage.confs import difference_to_before, running
 from orchestration.storage.gate_state import RELEASES
+from orchestration.storage.kept_confs import CONFS, KeptConf
 from orchestration.storage.ops_tables import NOTES, RUNS, Note
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS

@@ -19,7 +19,8 @@ from orchestration.engine.progress import Progress
 from orchestration.errors import ConfError
 from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
-from orchestration.storage.confs import CONFS, describe_unreplayed, running_conf
+from orchestration.storage.confs import unreplayed_changes
+from orchestration.storage.kept_confs import CONFS, running_conf
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.run import retry_quarantine
 from tests.conf_changes import ALL, CHANGES, HELD, LAKE, ConfChange, write_plant
@@ -56,7 +57,7 @@ class Plant:
 
     def assert_proven(self) -> None:
         """verify finds nothing by the conf that runs, and the account of events and of gold neither."""
-        made = running_conf(LakeStore(load(self.conf)))
+        made = running_conf(load(self.conf))
         assert differences(made) == []
         assert [account(self.conf, None)[1] for account in (account_of, gold_account_of)] == [[], []]
 
@@ -81,7 +82,7 @@ def test_a_change_is_taken_up_and_every_batch_is_judged_by_its_conf(plant: Plant
     plant.go_on()
     made = load(plant.conf)
     assert len(CONFS.rows(made.lake)) == before + 1
-    assert any(change.line in line for line in describe_unreplayed(LakeStore(made))) == (change.holds == ALL)
+    assert any(change.line in line for line in unreplayed_changes(LakeStore(made)).values()) == (change.holds == ALL)
     plant.assert_proven()
 
 
@@ -118,7 +119,7 @@ def test_a_replay_takes_up_what_was_refused_and_gives_what_its_preview_said(plan
     assert replay(made, plant.spark) == 2
     rows = shown(made)
     assert {key: rows.get(key, 0) for key in expected} == expected
-    assert describe_unreplayed(LakeStore(made)) == []
+    assert unreplayed_changes(LakeStore(made)) == {}
     plant.assert_proven()
     plant.go_on()
     plant.assert_proven()

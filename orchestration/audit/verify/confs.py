@@ -1,20 +1,11 @@
-"""Which conf each bronze batch was read with, read once more: from ops.confs and from what silver's checkpoint was bound to.
+"""The confs that bronze batches were read with, from the record of the lake: see storage/kept_confs.py."""
 
-`with_settings` is a declaration: it reads settings as conf does, and judges no row.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from orchestration.conf.model import Conf
-from orchestration.conf.texts import Texts, digest_of, texts_of, with_settings
-from orchestration.location import Location
-from orchestration.storage.delta import path_of, rows_of
-from orchestration.storage.generations import Generation, active_generation
-from orchestration.storage.state_file import StateFile
-
-DAMAGED = "Restore the checkpoint of silver.readings, or run `tidemark replay`."
+from orchestration.storage.generations import Generation
+from orchestration.storage.kept_confs import READINGS, conf_of, eras, retries
 
 
 @dataclass(frozen=True)
@@ -46,31 +37,8 @@ class ConfHistory:
         return since or 0
 
 
-def running_conf(conf: Conf) -> Conf:
-    """Return the conf with which the lake runs: what is written now may not be taken up."""
-    return conf_history(conf, active_generation(conf.lake)).running
-
-
 def conf_history(conf: Conf, generation: Generation) -> ConfHistory:
     """Read the confs of a generation; today's alone where the lake keeps none yet."""
-    binding = _binding(generation.checkpoint(conf.lake, "silver.readings"))
-    noted, retries = binding.get("confs", []), binding.get("retries", [])
-    if not noted:
-        return ConfHistory([ConfEra(0, conf)])
-    texts: dict[int, Texts] = {row["version"]: dict(row["texts"]) for row in rows_of(path_of(conf.lake, "ops.confs"))}
-    confs = {version: _as_kept(conf, texts.get(version)) for version in {*(version for _, version in noted), *retries}}
-    return ConfHistory([ConfEra(since, confs[version]) for since, version in noted], [confs[version] for version in retries])
-
-
-def _binding(checkpoint: Location) -> Mapping[str, Any]:
-    return StateFile(checkpoint / "tidemark.json", dict[str, Any], DAMAGED).read() or {}
-
-
-def _as_kept(conf: Conf, texts: Texts | None) -> Conf:
-    """Today's conf where it says the same, and where this version of Tidemark cannot read the texts."""
-    if texts is None or digest_of(texts) == digest_of(texts_of(conf)):
-        return conf
-    try:
-        return conf if (kept := with_settings(conf, texts)) == conf else kept  # files may come from another folder now
-    except (ValueError, LookupError):
-        return conf
+    silver = generation.checkpoint(conf.lake, READINGS)
+    read = [ConfEra(since_batch, conf_of(conf, version)) for since_batch, version in eras(silver)]
+    return ConfHistory(read or [ConfEra(0, conf)], [conf_of(conf, version) for version in retries(silver)])

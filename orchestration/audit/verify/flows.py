@@ -123,7 +123,7 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime, sna
     where = " and ".join(condition for condition, _ in conditions.values())
     values = {name: value for name, (_, value) in conditions.items()}
     store.execute(f"create or replace temp table taken as select *{met} from accepted {in_time} where {where}", values)
-    if snapshot.lanes is not None and snapshot.lanes.every:
+    if snapshot.lanes is not None:
         of_flow = " and ".join(condition for name, (condition, _) in conditions.items() if name != "until") or "true"
         of_flow_alone = {name: value for name, value in values.items() if name != "until"}
         store.execute(passed(snapshot.lanes, snapshot.lateness_seconds, of_flow, in_time), of_flow_alone)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from orchestration.audit.verify.lanes import Lanes
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -15,13 +14,13 @@ from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.lake_layout import CORRECTIONS
+from orchestration.storage.lane_record import Lanes, record_of
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.state_file import StateFile
 from orchestration.utc import from_micros
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
 SILVER, FLOWS = "silver.readings", "gold.flows"
-DAMAGED_LANES = "Restore it with the checkpoint of silver.readings, or run `tidemark replay`."
 DAMAGED = "Restore the checkpoint of gold.flows, or run `tidemark replay`."
 
 
@@ -45,8 +44,8 @@ class LakeSnapshot:
 
     `closed_until`, by gold stream: windows that end at this instant or before are emitted; a stream that emitted nothing yet is left out.
     `closed_until`, by `gold.flows/<flow>` or `gold.flows/alerts/<alert>`: readings before this instant are counted.
-    `began`, by flow or alert: since when it is declared as it is now. `lanes`: of silver, where it
-    has had several; `lateness_seconds`: of the default one.
+    `began`, by flow or alert: since when it is declared as it is now. `lanes`: of silver, where it has had several; `lateness_seconds`: of
+    the default one.
     """
 
     generation: Generation
@@ -84,7 +83,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     began = {name: from_micros(max(this.began, 0)) for name, this in started.items()}
     passed = _passed(generation.checkpoint(conf.lake, SILVER), tables)
     closed_until = {stream: at for stream, at in closed.items() if at is not None}
-    lanes = StateFile(generation.checkpoint(conf.lake, SILVER) / "lanes.json", Lanes, DAMAGED_LANES).read()
+    lanes = record_of(generation.checkpoint(conf.lake, SILVER)).read()
     return LakeSnapshot(generation, tables, versions, passed, closed_until, began, lanes, conf.policy.lateness_seconds)
 
 

@@ -1,8 +1,6 @@
-"""Lanes of silver, as the record beside its checkpoint has them, and what a flow has passed where there are several."""
+"""Readings that a flow has passed when they come, where sources are of several lanes."""
 
-from dataclasses import dataclass, field
-
-from silver.policy import Bounds
+from orchestration.storage.lane_record import Lanes
 
 # What a flow has passed before each bronze batch. It waits for the slowest of the lanes that have brought it a reading by then, and never
 # goes back; a lane that has lost its last source is waited for no longer.
@@ -25,37 +23,6 @@ PASSED = """
     max(final) over (order by bronze_batch rows between unbounded preceding and 1 preceding) as passed_by
   from least
 """
-
-
-@dataclass(frozen=True)
-class Member:
-    """A source of a lane, from one bronze batch to another; None: still."""
-
-    source: str
-    first: int
-    last: int | None = None
-
-
-@dataclass(frozen=True)
-class Lane:
-    """A lane other than the default one. It is waited for as long as one of its sources is left."""
-
-    name: str
-    bounds: Bounds
-    members: list[Member]
-
-    @property
-    def last(self) -> int | None:
-        ends = [member.last for member in self.members if member.last is not None]
-        return max(ends) if len(ends) == len(self.members) else None
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The record. `last_of_default`: the last bronze batch of sources of the default lane; None: it has some still."""
-
-    every: list[Lane] = field(default_factory=list)
-    last_of_default: int | None = None
 
 
 def passed(lanes: Lanes, lateness_seconds: int, of_flow: str, in_time: str = "") -> str:

@@ -37,8 +37,8 @@ from orchestration.jobs.account.measurements import (
 from orchestration.jobs.ranges import Range, cut, pieces
 from orchestration.location import Location
 from orchestration.storage import registry
-from orchestration.storage.bindings import note_retry
 from orchestration.storage.commit import append_rows, replace_rows
+from orchestration.storage.confs import note_retry
 from orchestration.storage.delta import literal, version_of, written_by
 from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA

@@ -25,8 +25,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.windows import Limits, Piece, Windows, by_entity, in_pieces, measured, read, with_values
 from orchestration.engine.writing import append, is_half_done
 from orchestration.errors import TidemarkError
-from orchestration.storage.bindings import REPAIR
-from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.checkpoints import REPAIR, newest_batch
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by

@@ -17,6 +17,7 @@ from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.bindings import plan_of_flow
+from orchestration.storage.lanes import lanes_of
 from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep
 from silver.judging import PLAIN_INSTANT, retyped
 from silver.rules import READING as COLUMNS
@@ -68,8 +69,8 @@ class DeclaredFlow:
     def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)
         taken = f"{slices.within(start.until, end.until)} and {self._readings()}"
-        if lane_slices.has_lanes(lake):
-            taken += f" and {lane_slices.in_time(lake, start, self._readings())}"
+        if (lanes := lanes_of(lake)).every:
+            taken += f" and {lane_slices.in_time(lake, lanes, start, self._readings())}"
         query = f"select {columns} from rows where {taken}"
         readings = pa.concat_tables([self._with_predicates(piece) for piece in pieces(lake, slices.READINGS, query)])
         before = nothing_carried(self.spec) if carried is None else carried

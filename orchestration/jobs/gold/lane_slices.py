@@ -5,7 +5,7 @@ from dataclasses import replace
 from gold.flows.in_time import Brought, Final, LaneBound, Late, advance
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import answers
-from orchestration.storage.lanes import FLOW, lanes_of
+from orchestration.storage.lane_record import FLOW, Lanes
 from orchestration.storage.positions import FlowPosition
 
 BROUGHT = """
@@ -16,21 +16,16 @@ BROUGHT = """
 """
 
 
-def has_lanes(lake: Lake) -> bool:
-    """Whether there is, or was, more than the default lane. Without, nothing here is asked."""
-    return bool(lanes_of(lake).every)
-
-
-def final_position(lake: Lake, start: FlowPosition, up_to: int, taken: str) -> FlowPosition:
+def final_position(lake: Lake, lanes: Lanes, start: FlowPosition, up_to: int, taken: str) -> FlowPosition:
     """Return the position behind bronze batch `up_to`. `taken`: SQL of the readings that count."""
-    final, _ = _advance(lake, start, taken, up_to)
+    final, _ = _advance(lake, lanes, start, taken, up_to)
     at = max(final.at, start.until)
     return FlowPosition(up_to, at, lake.conf.policy.lateness_seconds, final=replace(final, at=at))
 
 
-def in_time(lake: Lake, start: FlowPosition, taken: str) -> str:
+def in_time(lake: Lake, lanes: Lanes, start: FlowPosition, taken: str) -> str:
     """SQL of readings that a slice from `start` does not leave out; of all batches that silver has: later ones bring nothing older."""
-    _, late = _advance(lake, start, taken, None)
+    _, late = _advance(lake, lanes, start, taken, None)
     return " and ".join(map(_not_late, late)) or "true"
 
 
@@ -39,9 +34,8 @@ def _not_late(late: Late) -> str:
     return f"not (bronze_batch between {late.first} and {late.last} and {before})"
 
 
-def _advance(lake: Lake, start: FlowPosition, taken: str, up_to: int | None) -> tuple[Final, list[Late]]:
+def _advance(lake: Lake, lanes: Lanes, start: FlowPosition, taken: str, up_to: int | None) -> tuple[Final, list[Late]]:
     """From where the flow is; from the first batch where it began before there were lanes."""
-    lanes = lanes_of(lake)
     is_known = start.bronze_batch < 0 or bool(start.final.newest)
     begin, final = (start.bronze_batch, start.final) if is_known else (-1, Final())
     end = "true" if up_to is None else f"bronze_batch <= {up_to}"

@@ -20,9 +20,10 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.gold import lane_slices
 from orchestration.jobs.gold.prefix import Prefix
 from orchestration.location import Location
-from orchestration.storage.bindings import REPAIR
+from orchestration.storage.checkpoints import REPAIR
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
+from orchestration.storage.lanes import lanes_of
 from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, step_file
 from orchestration.storage.state_file import read_rows, write_rows
 
@@ -133,8 +134,8 @@ def by_event_time(lake: Lake, this: FlowStep, prefix: Prefix, plan: str, reading
 
 def _whole(lake: Lake, start: FlowPosition, prefix: Prefix, readings: str) -> FlowPosition:
     """Return the position behind the prefix."""
-    if lane_slices.has_lanes(lake):
-        return lane_slices.final_position(lake, start, prefix.bronze_batch, readings)
+    if (lanes := lanes_of(lake)).every:
+        return lane_slices.final_position(lake, lanes, start, prefix.bronze_batch, readings)
     end = max(final_readings(lake, start, prefix), start.until)
     return FlowPosition(prefix.bronze_batch, end, lake.conf.policy.lateness_seconds)
 

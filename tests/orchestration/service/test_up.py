@@ -9,7 +9,6 @@ import pytest
 
 from orchestration.conf.load import load
 from orchestration.storage.bindings import bind
-from orchestration.storage.confs import keep_files
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.service_state import STOPPED, refused_conf
 from tests.collectors import write_conf
@@ -109,7 +108,6 @@ def test_a_conf_with_mistakes_changes_nothing_that_runs(up: Up, conf: Path) -> N
 
 def test_a_conf_with_mistakes_is_written_down_and_a_part_that_ends_meanwhile_starts_again_with_the_one_before(up: Up, conf: Path) -> None:
     until(lambda: accepts(conf))
-    keep_files(load(conf))
     good = (conf / "metrics.yml").read_text()
     (conf / "metrics.yml").write_text("metrics:\n  temperature: {unit: degC, aggregation: average, step_seconds: soon}\n")
     until(lambda: refused_conf(up.lake).read() is not None)
@@ -129,7 +127,6 @@ def test_a_conf_that_the_lake_cannot_go_on_with_is_refused_until_it_is_put_back_
     lake = LakeStore(made)
     for flow in ("silver.readings", "gold.kitchen"):
         bind(lake, flow, ())
-    keep_files(made)
     metrics, good = conf / "metrics.yml", (conf / "metrics.yml").read_text()
     running = Up(conf, "collector")
     before = running.part("collector")

@@ -18,9 +18,10 @@ from orchestration.conf.load import ACCEPTED, load
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from orchestration.storage import confs
-from orchestration.storage.bindings import begin_with, bind, eras, note_retry, plan_of_flow
+from orchestration.storage.bindings import bind, plan_of_flow
 from orchestration.storage.delta import open_table
 from orchestration.storage.generations import Generation
+from orchestration.storage.kept_confs import CONFS, READINGS, eras, note
 from orchestration.storage.positions import FlowStep, step_file
 from orchestration.storage.source_offsets import with_offsets
 from orchestration.storage.tables import LakeStore, ensure
@@ -135,23 +136,23 @@ def test_the_order_of_metrics_in_a_row_is_a_change_as_it_numbers_the_parts(tmp_p
 def test_a_conf_holds_from_the_next_bronze_batch_on_and_the_earlier_ones_keep_theirs(tmp_path: Path) -> None:
     made = conf(tmp_path)
     lake = begun(made)
-    assert confs.describe_unreplayed(taken_up(with_unit(made, "W"))) == []  # bronze has no event yet that was read otherwise
+    assert confs.unreplayed_changes(taken_up(with_unit(made, "W"))) == {}  # bronze has no event yet that was read otherwise
     put_offset(lake, batch=4)
     changed = taken_up(with_unit(made, "kW"))
-    assert [tuple(era) for era in eras(changed)] == [(0, 2), (5, 3)]
+    assert [tuple(era) for era in eras(changed.checkpoint(READINGS))] == [(0, 2), (5, 3)]
     assert [(end, former.metrics["power"].unit) for end, former in confs.former_confs(changed, after=3)] == [(5, "W")]
     assert confs.former_confs(changed, after=4) == []
-    assert confs.describe_unreplayed(changed) == [
+    assert [*confs.unreplayed_changes(changed).values()] == [
         "power.unit was W, and is kW now since bronze batch 5: readings of earlier batches stay as they were read;"
         " `tidemark replay` reads them anew"
     ]
     put_offset(lake, batch=6)
     taken_up(with_unit(made, "W"))
-    assert len(confs.describe_unreplayed(lake)) == 1  # put back, and batches between were read by the other
+    assert len(confs.unreplayed_changes(lake)) == 1  # put back, and batches between were read by the other
     other = LakeStore(made, Generation(places={"checkpoints/silver.readings": 2}))
     bind(other, "silver.readings", ())
-    begin_with(other, *confs.confs_of_replay(changed, 0, datetime.now(UTC)))
-    assert confs.describe_unreplayed(other) == []
+    note(other.checkpoint(READINGS), *confs.confs_of_replay(changed, 0, datetime.now(UTC)))
+    assert confs.unreplayed_changes(other) == {}
 
 
 def test_the_same_conf_is_kept_once_and_whoever_verifies_reads_the_same_history(tmp_path: Path) -> None:
@@ -161,8 +162,8 @@ def test_the_same_conf_is_kept_once_and_whoever_verifies_reads_the_same_history(
         taken_up(made)
     put_offset(lake, batch=0)
     changed = taken_up(with_unit(made, "kW"))
-    assert [kept.since_batch for kept in confs.CONFS.rows(made.lake)] == [0, 1]
-    note_retry(changed)
+    assert [kept.since_batch for kept in CONFS.rows(made.lake)] == [0, 1]
+    confs.note_retry(changed)
     history = conf_history(made, changed.generation)
     assert [(era.since_batch, era.conf.metrics["power"].unit) for era in history.eras] == [(0, None), (1, "kW")]
     assert [retried.metrics["power"].unit for retried in history.retried] == ["kW"]
@@ -175,7 +176,7 @@ def test_a_replay_since_a_day_keeps_the_confs_of_what_it_copies(tmp_path: Path) 
     put_offset(lake, batch=7)
     changed = taken_up(with_unit(made, "kW"))
     put_offset(lake, batch=9)
-    note_retry(changed)
+    confs.note_retry(changed)
     again = LakeStore(with_unit(made, "MW"))
     assert confs.confs_of_replay(again, 5, datetime.now(UTC)) == ([(0, 1), (5, 3)], [2])
     assert confs.confs_of_replay(again, 0, datetime.now(UTC)) == ([(0, 4)], [])
@@ -207,5 +208,10 @@ def test_a_part_of_up_runs_the_conf_before_where_the_lake_refuses_the_new_one_or
     assert confs.conf_to_run(plant_conf).groups["kitchen"].vector.features == ("temperature",)  # type: ignore[union-attr]  # for others
     monkeypatch.setenv(ACCEPTED, str(confs.files_in(lake.conf.lake)))
     assert confs.conf_to_run(plant_conf) == lake.conf
+    text = (plant_conf / "groups.yml").read_text()
     (plant_conf / "groups.yml").write_text("groups: [")
+    confs.keep_files(refused.conf)  # its files say something else by now
     assert confs.conf_to_run(plant_conf) == lake.conf
+    (plant_conf / "groups.yml").write_text(text)
+    confs.keep_files(refused.conf)  # as if a rollback had come after it
+    assert confs.conf_to_run(plant_conf).groups["kitchen"].vector == lake.conf.groups["kitchen"].vector

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from orchestration.storage.lanes import Lane, Lanes, Member, changed
+from orchestration.storage.lane_record import Lane, Lanes, Member, changed
 from silver.policy import Bounds
 
 POLICY, SLOW, AHEAD = Bounds(600, 300), Bounds(21_600, 300), Bounds(600, 172_800)

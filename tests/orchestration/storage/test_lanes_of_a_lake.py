@@ -13,7 +13,8 @@ from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold import lane_slices
 from orchestration.storage.bindings import Start, begin, start_of
-from orchestration.storage.lanes import FLOW, begin_anew, begin_lanes, lanes_of, versions_with_state
+from orchestration.storage.lane_record import FLOW
+from orchestration.storage.lanes import begin_anew, begin_lanes, lanes_of, versions_with_state
 from orchestration.storage.positions import FlowPosition
 from orchestration.storage.tables import LakeStore, ensure
 from orchestration.utc import to_micros
@@ -89,14 +90,15 @@ def test_a_flow_waits_for_the_slower_lane_and_leaves_out_what_that_one_brought_b
     begin_lanes(LakeStore(made))
     lake = Lake(made)
     write(lake, FLOW, reading("site_a", 4, 120), reading("site_b", 4, -300), reading("site_b", 5, 170), reading("site_a", 5, 180))
+    lanes = lanes_of(lake)
     begin_position = FlowPosition(-1, THE_BEGINNING)
     noon = to_micros(NOON)
-    before = lane_slices.final_position(lake, begin_position, 3, "true")
+    before = lane_slices.final_position(lake, lanes, begin_position, 3, "true")
     assert (before.until, before.final) == (noon + 80 * 60 * SECOND, Final(before.until, {"": noon + 90 * 60 * SECOND}))
-    after = lane_slices.final_position(lake, before, 5, "true")
+    after = lane_slices.final_position(lake, lanes, before, 5, "true")
     assert after.until == noon + 110 * 60 * SECOND  # 170 less 60 minutes, of site_b
-    one_lane = lane_slices.final_position(lake, before, 5, "source = 'site_a'")
+    one_lane = lane_slices.final_position(lake, lanes, before, 5, "source = 'site_a'")
     assert one_lane.until == noon + 170 * 60 * SECOND
     left_out = f"not (bronze_batch between 4 and 4 and arrow_cast(event_time, 'Int64') < {before.until})"
-    assert lane_slices.in_time(lake, before, "true") == left_out
-    assert lane_slices.in_time(lake, replace(begin_position), "true") == left_out
+    assert lane_slices.in_time(lake, lanes, before, "true") == left_out
+    assert lane_slices.in_time(lake, lanes, replace(begin_position), "true") == left_out

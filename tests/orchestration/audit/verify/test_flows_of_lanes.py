@@ -1,7 +1,6 @@
 """`verify` leaves out of a flow what a run leaves out, where sources are of several lanes; the two share no line."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import duckdb
 from hypothesis import given
@@ -9,14 +8,12 @@ from hypothesis import strategies as st
 
 from gold.flows.in_time import Brought, Final, LaneBound, advance
 from gold.instants import SECOND
-from orchestration.audit.verify.lanes import Lane, Lanes, Member, passed
-from orchestration.location import Location
-from orchestration.storage import lanes
-from orchestration.storage.state_file import StateFile
+from orchestration.audit.verify.lanes import passed
+from orchestration.storage.lane_record import Lane, Lanes, Member
 from silver.policy import Bounds
 
 LATENESS = 600
-LANES = Lanes([Lane("b", Bounds(3600, 300), [Member("b", 2)]), Lane("old", Bounds(60, 300), [Member("o", 0, 3)])])
+LANES = Lanes([Lane("b", Bounds(3600, 300), 2, [Member("b", 2)]), Lane("old", Bounds(60, 300), 0, [Member("o", 0, 3)])])
 BOUNDS = {"": LaneBound(LATENESS), "b": LaneBound(3600), "old": LaneBound(60, 3)}
 ROWS = st.lists(st.tuples(st.integers(0, 7), st.sampled_from("abo"), st.integers(0, 20_000), st.booleans()), min_size=1, max_size=30)
 """Bronze batch, source, seconds, and whether the flow takes it."""
@@ -26,16 +23,6 @@ Row = tuple[int, str, int, bool]
 @given(ROWS)
 def test_verify_and_a_run_leave_out_the_same_readings(rows: list[Row]) -> None:
     assert left_out_by_verify(rows) == left_out_by_a_run(rows)
-
-
-def test_verify_reads_the_record_that_a_run_writes(tmp_path: Path) -> None:
-    file = Location(tmp_path / "lanes.json")
-    written = [
-        lanes.Lane("b", Bounds(3600, 300), 2, [lanes.Member("b", 2)]),
-        lanes.Lane("old", Bounds(60, 300), 0, [lanes.Member("o", 0, 3)]),
-    ]
-    StateFile(file, lanes.Lanes, "").write(lanes.Lanes(written))
-    assert StateFile(file, Lanes, "").read() == LANES
 
 
 def left_out_by_verify(rows: list[Row]) -> set[int]:
