@@ -17,10 +17,11 @@ import duckdb
 from gold.schema import KINDS
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import features_of
+from orchestration.audit.verify.store import fill
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.serving.sql.duckdb_engine import create_views
-from orchestration.storage.delta import is_table, literal, path_of, table_of
+from orchestration.storage.delta import is_table, literal
 from orchestration.storage.ops_tables import TICKS
 from orchestration.storage.seals import damages
 from orchestration.storage.tables import LakeStore
@@ -29,6 +30,10 @@ from orchestration.supervisor.silver_after import Inputs, TableChange, silver_af
 from orchestration.utc import to_iso
 
 COLUMNS = ("device_group", "table", "rows_before", "rows_after", "windows_that_vanish")
+SETTINGS = (
+    "device_group varchar, stream varchar, metric varchar, step bigint, slide bigint, lateness bigint, ahead bigint, keeps_aside bool"
+)
+FEATURES, TICKED = "device_group varchar, device_id varchar, metric varchar", "stream varchar, event_time timestamptz"
 PLACED = """
   create table placed as
   select device_group, stream, device_id, metric, step, keeps_aside, kind, bronze_batch, bronze_row, part,
@@ -174,20 +179,9 @@ def _settings(store: duckdb.DuckDBPyConnection, conf: Conf, inputs: Inputs) -> N
         for group in inputs.groups
         for name, metric in ((name, conf.metrics[name]) for name in group.metrics)
     ]
-    store.execute(
-        "create table settings (device_group varchar, stream varchar, metric varchar,"
-        " step bigint, slide bigint, lateness bigint, ahead bigint, keeps_aside bool)"
-    )
-    store.executemany("insert into settings values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    store.execute("create table features (device_group varchar, device_id varchar, metric varchar)")
-    features = [*chain.from_iterable(map(_features, inputs.groups))]
-    if features:
-        store.executemany("insert into features values (?, ?, ?)", features)
-    store.execute("create table ticks (stream varchar, event_time timestamptz)")
-    if is_table(path := path_of(conf.lake, TICKS.table)):
-        store.register("arriving", table_of(path, ["stream", "event_time"]))
-        store.execute("insert into ticks from arriving")
-        store.unregister("arriving")
+    fill(store, "settings", SETTINGS, rows)
+    fill(store, "features", FEATURES, chain.from_iterable(map(_features, inputs.groups)))
+    fill(store, "ticks", TICKED, ((tick.stream, tick.event_time) for tick in TICKS.rows(conf.lake)))
 
 
 def _features(group: Group) -> Iterator[tuple[str, str | None, str]]:
