@@ -176,7 +176,7 @@ class PipelineRun:
             if LEDGER_FLOW not in self._jobs or amendments.NAME not in self._jobs:
                 raise TidemarkError("the run that writes the lake leaves silver or gold out: stop it first.")
             with self.barrier.hold("silver.readings"):
-                summary = retried_now(self._lake, Chosen(request.rule, request.source))
+                summary = retried_now(self._lake, request.chosen)
         except TidemarkError as error:
             return partial(retry_requests.answer, lake, request, None, str(error))
         return partial(retry_requests.answer, lake, request, summary)

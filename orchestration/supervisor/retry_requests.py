@@ -5,7 +5,6 @@
 
 import time
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,8 +26,7 @@ class RetryRequest:
     """`number`: unlike that of any other request. Once it is answered: `summary`, rows as of the command, or `error`, a sentence."""
 
     number: str
-    rule: str | None
-    source: str | None
+    chosen: Chosen
     summary: list[dict[str, Any]] | None = None
     error: str | None = None
 
@@ -45,7 +43,7 @@ def takes_requests(lake: Location) -> bool:
 
 def ask(lake: Location, chosen: Chosen) -> list[dict[str, Any]] | None:
     """Ask the pipeline for a retry and wait for its summary; None where it ends before. TidemarkError where it cannot."""
-    request = RetryRequest(uuid.uuid4().hex, chosen.rule, chosen.source)
+    request = RetryRequest(uuid.uuid4().hex, chosen)
     with sole_writer(lake / FOLDER, doing="waits for a retry of the quarantine already"):
         _file(lake).write(request)
         try:
@@ -57,8 +55,7 @@ def ask(lake: Location, chosen: Chosen) -> list[dict[str, Any]] | None:
                     return answer.summary
                 time.sleep(POLL_SECONDS)
         finally:
-            with suppress(FileNotFoundError):
-                _file(lake).remove()
+            _file(lake).remove(missing_ok=True)
     return None
 
 

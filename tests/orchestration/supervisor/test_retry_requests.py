@@ -28,7 +28,7 @@ def pipeline(lake: Location, error: str | None = None) -> Iterator[list[Chosen]]
         while not ended.wait(0.05):
             beat(lake)
             if request := requested(lake):
-                asked.append(Chosen(request.rule, request.source))
+                asked.append(request.chosen)
                 answer(lake, request, None if error else ROWS, error)
 
     with sole_writer(lake):
