@@ -1,11 +1,12 @@
 """Samples as causes of changes of state, and changes of state as rows of ALERTS."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from string import Formatter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gold.alerts.hours import holds
 from gold.alerts.spec import Alert
@@ -13,6 +14,8 @@ from gold.instants import SECOND
 from gold.schema import ALERTS, SAMPLES
 
 LINEAGE = SAMPLES.names[3:8]
+MANY = 100
+"""Fewer samples are judged in less time than it takes to leave some out."""
 
 
 class Change(NamedTuple):
@@ -41,18 +44,44 @@ class Cause(NamedTuple):
     verdict: bool | None = None
 
 
-def causes_of(alert: Alert, samples: pa.Table) -> list[tuple[str, Cause]]:
-    """Return the causes with their entities; a verdict that does not count is null. The hours must hold all of an interval."""
-    columns = (samples["entity"], samples["at"].cast(pa.int64()), samples["verdict"], samples["value"])
-    rows = [*zip(*(column.to_pylist() for column in columns), strict=True)]
+def causes_of(alert: Alert, samples: pa.Table, first_row: int, last: Callable[[str], int]) -> list[tuple[str, Cause]]:
+    """Return the causes in samples of one step, with their entities; a verdict that does not count is null. The hours must hold all of an
+    interval. `first_row`: the number of the first sample. `last`: the newest judged instant of an entity."""
+    each_counts = alert.hours or alert.for_times or alert.flapping
+    rows = pa.array(range(len(samples)), pa.int64()) if each_counts or len(samples) < MANY else _first_and_last_of_runs(samples, last)
+    taken = samples.take(rows)
+    columns = (taken["entity"], taken["at"].cast(pa.int64()), taken["verdict"], taken["value"], pc.add(rows, first_row))
+    causes = [(entity, Cause(at, value, row, verdict)) for entity, at, verdict, value, row in zip(*map(_listed, columns), strict=True)]
     if alert.hours is None:
-        return [(entity, Cause(at, value, row, verdict)) for row, (entity, at, verdict, value) in enumerate(rows)]
-    begins = samples["window_start"].cast(pa.int64()).to_pylist()
-    length = alert.signal.every_seconds * SECOND
+        return causes
+    begins, length = _listed(taken["window_start"].cast(pa.int64())), alert.signal.every_seconds * SECOND
     return [
-        (entity, Cause(at, value, row, verdict if holds(alert.hours, at - length if begin is None else begin, at) else None))
-        for row, ((entity, at, verdict, value), begin) in enumerate(zip(rows, begins, strict=True))
+        (entity, cause if holds(alert.hours, cause.at - length if begin is None else begin, cause.at) else cause._replace(verdict=None))
+        for (entity, cause), begin in zip(causes, begins, strict=True)
     ]
+
+
+def _first_and_last_of_runs(samples: pa.Table, last: Callable[[str], int]) -> pa.Array:
+    """Return the rows at which an entity's verdict is another one, and its last one: those in between change nothing."""
+    entity = samples["entity"].combine_chunks().dictionary_encode()
+    lasts = pa.array([last(name) for name in entity.dictionary.to_pylist()], pa.int64())
+    is_newest = pc.greater(samples["at"].cast(pa.int64()).combine_chunks(), lasts.take(entity.indices))
+    verdict = pc.fill_null(samples["verdict"].combine_chunks().cast(pa.int8()), -1)
+    # Samples that are not newer than what is known are judged by themselves.
+    is_other = pc.or_(_differs(entity.indices), _differs(is_newest))
+    begins = pa.concat_arrays([pa.array([True]), pc.or_(is_other, _differs(verdict))])
+    ends = pa.concat_arrays([is_other, pa.array([True])])
+    return pc.indices_nonzero(pc.or_(begins, ends)).cast(pa.int64())
+
+
+def _differs(column: pa.Array) -> pa.Array:
+    """Say of each value but the first whether it is another one than that before it."""
+    return pc.not_equal(column.slice(1), column.slice(0, len(column) - 1))
+
+
+def _listed(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def table_of(alert: Alert, changes: Iterable[Change], samples: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ A sample that is not newer than the newest judged instant of its entity changes 
 themselves, and what is open at the last of them ends there.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
@@ -65,15 +65,11 @@ def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, walls: S
     """Changes of state in the steps of a slice. `samples`: SAMPLES in order of step, entity and time. `walls`: the wall clock of each step,
     in microseconds since 1970, never before the one before."""
     judging = _Judging(alert, {entity: replace(state) for entity, state in states.items()})
-    rows = causes_of(alert, samples)
-    steps = samples["step"].to_pylist()
+    in_step = Counter(samples["step"].to_pylist())
     begin = 0
     for step, wall in enumerate(walls):
-        end = begin
-        while end < len(steps) and steps[end] == step:
-            end += 1
-        judging.take_step(rows[begin:end], wall)
-        begin = end
+        judging.take_step(samples.slice(begin, in_step[step]), begin, wall)
+        begin += in_step[step]
     return Judged(table_of(alert, judging.changes, samples), judging.states, judging.rings_at)
 
 
@@ -99,9 +95,10 @@ class _Judging:
     def rings_at(self) -> int | None:
         return min((at for state in self.states.values() if (at := self._rings_at(state)) < NEVER), default=None)
 
-    def take_step(self, rows: Sequence[tuple[str, Cause]], wall: int) -> None:
+    def take_step(self, samples: pa.Table, first_row: int, wall: int) -> None:
         """Samples of a step first, then the clocks of all entities."""
         self._wall = wall
+        rows = causes_of(self.alert, samples, first_row, self._last) if len(samples) else []
         past: dict[str, list[Cause]] = defaultdict(list)
         for entity, cause in rows:
             state = self.states.get(entity)
@@ -120,6 +117,9 @@ class _Judging:
                 self._arm(entity)
             while self._rings and self._rings[0][0] <= wall:
                 self._ring_by_wall(*heappop(self._rings))
+
+    def _last(self, entity: str) -> int:
+        return self.states[entity].last if entity in self.states else -NEVER
 
     def _take_newest(self, entity: str, state: State, cause: Cause) -> None:
         is_quiet = cause.verdict in self._may_be_quiet.get(state.name, ()) and cause.at < state.due

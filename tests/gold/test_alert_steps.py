@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gold.alerts import changes as changes_of_states
 from gold.alerts.edits import differences, ended, expected
 from gold.alerts.spec import Alert, Hours, NoData, Signal
 from gold.alerts.states import State
@@ -199,3 +200,12 @@ def test_time_alone_changes_nothing_before_the_clock_rings(alert: Alert, steps: 
 def test_a_sample_that_repeats_the_last_one_changes_nothing(verdict: bool | None) -> None:
     rows = [(second, verdict) for second in range(0, 100, 10)]
     assert changes(ALERT, [*rows, (100, verdict)]) == changes(ALERT, rows)
+
+
+@given(ALERTS, STEPS)
+def test_samples_that_are_left_out_because_there_are_many_change_nothing(alert: Alert, steps: list[Step]) -> None:
+    all_of_them = judged(alert, {}, steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes_of_states, "MANY", 1)
+        few_of_them = judged(alert, {}, steps)
+    assert (few_of_them.changes.to_pylist(), few_of_them.states) == (all_of_them.changes.to_pylist(), all_of_them.states)
