@@ -43,26 +43,17 @@ class Waiting:
     opens: bool = False
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A change to send. `id`: of its message; another one for each repeat."""
-
-    change: Change
-    id: str
-    opens: bool
-
-
-def group(chosen: Iterable[Chosen], policies: Mapping[str, NoticePolicy], context: Context) -> Iterator[Waiting]:
-    """Yield messages in order; those of a zone or group as one."""
-    together = defaultdict[tuple[str | int, ...], list[Chosen]](list)
-    turns = Counter[str]()  # a second change of an entity is no part of the first message, or it would come too early
-    for one in chosen:
-        change = one.change
-        turns[key_of(change)] += 1
-        name = _group_of(change, policy_of(change, policies), context) or change.entity
-        together[change.alert, change.state, change.severity, turns[key_of(change)], name].append(one)
-    for (*_, where), several in together.items():
-        yield _joined(several, str(where))
+def group(chosen: Iterable[Waiting], policies: Mapping[str, NoticePolicy], context: Context) -> Iterator[Waiting]:
+    """Yield messages about one change each in order; those of a zone or group as one."""
+    together = defaultdict[tuple[str | int, ...], list[Waiting]](list)
+    turns = Counter[tuple[str, str]]()  # a second change of an entity is no part of the first message, or it would come too early
+    for entry in chosen:
+        message, (entity,) = entry.message, entry.message.entities
+        turns[message.alert, entity] += 1
+        where = _group_of(entity, policy_of(message, policies), context) or entity
+        together[message.alert, message.state, message.severity, turns[message.alert, entity], where].append(entry)
+    for key, several in together.items():
+        yield several[0] if len(several) == 1 else _joined(several, str(key[-1]))
 
 
 def digests(changes: Iterable[Change]) -> Iterator[Waiting]:
@@ -118,28 +109,33 @@ def key_of(change: Change) -> str:
     return f"{change.alert}/{change.entity}"
 
 
-def policy_of(change: Change, policies: Mapping[str, NoticePolicy]) -> NoticePolicy:
+def policy_of(about: Change | Message, policies: Mapping[str, NoticePolicy]) -> NoticePolicy:
     """Return the policy of an alert. The end of an alert that is not declared any more is still sent."""
-    return policies.get(change.alert) or NoticePolicy(channels=())
+    return policies.get(about.alert) or NoticePolicy(channels=())
 
 
-def _group_of(change: Change, policy: NoticePolicy, context: Context) -> str | None:
+def _group_of(entity: str, policy: NoticePolicy, context: Context) -> str | None:
     match policy.group_by:
         case "zone":
-            return context.zones.get(change.entity)
+            return context.zones.get(entity)
         case "group":
-            return ", ".join(sorted(context.groups.get(change.entity, ()))) or None
+            return ", ".join(sorted(context.groups.get(entity, ()))) or None
     return None
 
 
-def _joined(several: Sequence[Chosen], where: str) -> Waiting:
-    first, changes, ids = several[0].change, [one.change for one in several], tuple(one.id for one in several)
-    opens = all(one.opens for one in several)
-    if len(several) == 1:
-        return replace(single(first, ids[0]), opens=opens)
-    entities = ", ".join(change.entity for change in changes)
-    summary = f"{first.alert}: {len(changes)} in {where} are {first.state}: {entities}"
-    return Waiting(_message(joint_id(sorted(ids)), first.state, changes, summary, first.value), ids, opens=opens)
+def _joined(several: Sequence[Waiting], where: str) -> Waiting:
+    messages, ids = [entry.message for entry in several], tuple(id for entry in several for id in entry.change_ids)
+    first, entities = messages[0], [entity for message in messages for entity in message.entities]
+    joined = replace(
+        first,
+        message_id=joint_id(sorted(ids)),
+        entities=tuple(entities),
+        changed_at=min(message.changed_at for message in messages),
+        known_at=max(message.known_at for message in messages),
+        summary=f"{first.alert}: {len(entities)} in {where} are {first.state}: {', '.join(entities)}",
+        alert_ids=tuple(id for message in messages for id in message.alert_ids),
+    )
+    return Waiting(joined, ids, opens=all(entry.opens for entry in several))
 
 
 def single(change: Change, id: str) -> Waiting:

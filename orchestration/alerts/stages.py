@@ -16,7 +16,7 @@ from enum import StrEnum
 from gold.alerts.messages import Change, joint_id
 from gold.alerts.spec import NoticePolicy
 from gold.alerts.states import FIRING, NORMAL, RECOVERING
-from orchestration.alerts.grouping import OPEN, Chosen, Context, Waiting, digests, group, key_of, policy_of, single
+from orchestration.alerts.grouping import OPEN, Context, Waiting, digests, group, key_of, policy_of, single
 
 HOUR = timedelta(hours=1)
 
@@ -75,7 +75,7 @@ def decide(
 class _Deciding:
     def __init__(self, channel: str, policies: Mapping[str, NoticePolicy], context: Context) -> None:
         self._channel, self._policies, self._context = channel, policies, context
-        self.chosen: list[Chosen] = []
+        self.chosen: list[Waiting] = []
         self.old: dict[str, Change] = {}
         self.held_back: list[Waiting] = []
 
@@ -136,7 +136,7 @@ class _Deciding:
         return reason is not None
 
     def _choose(self, change: Change, id: str, state: EntityState) -> None:
-        self.chosen.append(Chosen(change, id, change.state in OPEN and state.told is None))
+        self.chosen.append(replace(single(change, id), opens=change.state in OPEN and state.told is None))
         self._note(change, state)
         if change.state != NORMAL:
             state.recent.append(self._context.at)
