@@ -160,7 +160,7 @@ def _new_changes(conf: Conf, name: str, state: ChannelState, now: datetime) -> t
 
 def _context(conf: Conf, name: str, state: ChannelState, changes: Sequence[Change], now: datetime) -> Context:
     devices = registry.current(conf.lake)
-    earlier = known_changes(conf.lake, name, changes, now)
+    earlier = known_changes(conf.lake, name, changes, now, {alert.name for alert in conf.alerts.values() if alert.fast})
     return Context(
         now,
         {device["device_id"]: device["zone"] for device in devices if device["zone"]} | table_of(state.standings, changes),

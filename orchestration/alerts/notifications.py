@@ -171,12 +171,13 @@ def dead_messages(lake: Location, channel: str) -> list[Waiting]:
     return [Waiting(msgspec.json.decode(letter.message, type=Message), changes.get(letter.message_id, ())) for letter in unsent]
 
 
-def known_changes(lake: Location, channel: str, changes: Sequence[Change], now: datetime) -> dict[str, bool]:
-    """Return which of these changes were notified, for the stages. One from before the retained rows counts as held back."""
+def known_changes(lake: Location, channel: str, changes: Sequence[Change], now: datetime, fast: Collection[str]) -> dict[str, bool]:
+    """Return which of these changes were notified, for the stages. One from before the retained rows counts as held back. `fast`: alerts of
+    which the watch may have sent a message first."""
     if not changes:
         return {}
     notified = {change.change_id: False for change in changes if change.known_at < retained_since(now)}
-    since = min(change.known_at for change in changes) - BEFORE_KNOWN
+    since = min(change.known_at - (BEFORE_KNOWN if change.alert in fast else timedelta()) for change in changes)
     for row in _notifications(lake, channel, [SENT, DEAD, SUPPRESSED], [("at", ">=", since)]):
         is_sent = row.state != SUPPRESSED and row.alert_state != DIGEST
         notified |= {change_id: is_sent or notified.get(change_id, False) for change_id in row.change_ids}

@@ -1,5 +1,6 @@
 """Sinks and channels beside a run, each in a thread of its own, so that one that is slow or down keeps nothing else from going on."""
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -21,6 +22,8 @@ from orchestration.jobs.sinks import send
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 20.0
 """After a failure, and each time twice as long."""
+SWITCH_SECONDS = 0.0005
+"""After which a busy thread lets a sender go on, which waits for an answer to each message. Python's own is ten times as long."""
 LOOK_SECONDS = 10.0
 """Marts are built by another process, which wakes nobody; and a silence ends by the clock."""
 
@@ -58,6 +61,7 @@ class Senders(ABC):
 
     def start(self) -> None:
         """Until the run is told to stop."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         for thread in self._threads:
             thread.start()
 
