@@ -14,10 +14,11 @@ from gold.schema import ALERTS
 from orchestration.location import Location
 from orchestration.storage.delta import added, ask, instant, log_of, open_table, python_rows, table_id
 from orchestration.storage.generations import numbered
+from orchestration.storage.positions import ALERTS as TABLE
+from orchestration.storage.positions import judged_ahead
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import to_micros
 
-TABLE = "gold.alerts"
 COLUMNS = ("alert", "entity", "state", "severity", "changed_at", "known_at", "value", "summary", "alert_id", "is_past")
 """Without lineage."""
 READ = (*COLUMNS, "previous_state")
@@ -94,11 +95,13 @@ _NEWEST: dict[Location, _Newest] = {}
 
 
 def pinned_alerts(lake: Location) -> PinnedAlerts | None:
-    """None where no snapshot has the table."""
-    snapshot = find_snapshot(lake)
+    """Return the table as the newest snapshot has it, or as it was judged ahead of that; None where no snapshot has it."""
+    snapshot, ahead = find_snapshot(lake), judged_ahead(lake).read()
     version = snapshot.versions.get(TABLE) if snapshot else None
     if snapshot is None or version is None:
         return None
+    if ahead and ahead.generation == snapshot.generation:
+        version = max(version, ahead.version)
     location = numbered(lake, snapshot.generation).table(lake, TABLE)
     return PinnedAlerts(location, version, table_id(location))
 

@@ -51,8 +51,9 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def update(self, flow: str, query: StreamingQuery) -> None:
-        """Report batches that ended since the last call."""
+    def update(self, flow: str, query: StreamingQuery) -> bool:
+        """Report batches that ended since the last call; whether there were any."""
+        before = self._seen.get(flow, -1)
         self._last_rows_at.setdefault(flow, time.monotonic())
         self._bars.start_task(self._task(flow))
         for progress in query.recentProgress:
@@ -61,6 +62,7 @@ class Progress:
             if key > self._seen.get(flow, -1) and (batch["numInputRows"] or "addBatch" in batch["durationMs"]):
                 self._seen[flow] = key
                 self._batch(flow, batch, int(batch["numInputRows"]))
+        return self._seen.get(flow, -1) > before
 
     def follow(self, job: str, steps: Iterable[int], stop: threading.Event | None = None) -> None:
         """Report the rows of each step of a job, until it has nothing left to do, or after `stop` until it is between two steps."""

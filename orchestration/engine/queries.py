@@ -121,14 +121,16 @@ def run_to_end(queries: Queries, progress: Progress, barrier: WriteBarrier) -> N
     stop_queries(queries, progress, barrier)
 
 
-def report_batches(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
-    """Tell of batches that have ended; raise what ended a query. A lane does not wait for one that has ended."""
+def report_batches(queries: Queries, progress: Progress, barrier: WriteBarrier) -> bool:
+    """Tell of batches that have ended, True where there were any; raise what ended a query. A lane does not wait for one that has ended."""
     for flow, query in queries.items():
         if flow.meeting is not None and not query.isActive:
             flow.meeting.leave(flow.name)
+    have_ended = False
     for flow, query in queries.items():
-        progress.update(flow.name, query)
+        have_ended |= progress.update(flow.name, query)
         _raise_if_broken(flow, query, barrier)
+    return have_ended
 
 
 def stop_queries(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:

@@ -44,9 +44,12 @@ def path_of(lake: Location, name: str) -> Location:
 
 
 @contextmanager
-def each_table_opened_once() -> Iterator[None]:
-    """Keep the newest version of each table what it was at first, so that it costs once: for whoever reads much of many tables."""
-    token = _opened.set({})
+def each_table_opened_once(opened: dict[str, OpenTable] | None = None) -> Iterator[None]:
+    """Keep the newest version of each table what it was at first, so that it costs once: for whoever reads much of many tables.
+
+    `opened`: tables that an earlier part of the same work has opened; those that this one opens are added.
+    """
+    token = _opened.set({} if opened is None else opened)
     try:
         yield
     finally:

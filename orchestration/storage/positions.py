@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from gold.flows.in_time import Final
 from gold.flows.slices import THE_BEGINNING
+from orchestration.location import Location
 from orchestration.storage.bindings import start_of
 from orchestration.storage.checkpoints import REPAIR, last_batch, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import max_in_log, table_id, written_by
@@ -14,6 +15,7 @@ from orchestration.storage.tables import LakeStore
 
 FLOWS = "gold.flows"
 """The job that writes the flows of flows.yml and the alerts of alerts.yml."""
+ALERTS = "gold.alerts"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,19 @@ class FlowStep:
     began: int = THE_BEGINNING
     carried: str = ""
     rings_at: int | None = None
+
+
+@dataclass(frozen=True)
+class JudgedAhead:
+    """The version of gold.alerts of a generation at which all alerts that do not look at gold are equally far, ahead of the snapshot."""
+
+    generation: int
+    version: int
+
+
+def judged_ahead(lake: Location) -> StateFile[JudgedAhead]:
+    """Return the file by which channels, page and command see what no snapshot has yet."""
+    return StateFile(lake / "alerts" / "judged_ahead.json", JudgedAhead, "Remove it: what was judged is then seen with the next snapshot.")
 
 
 def step_file(lake: LakeStore, name: str) -> StateFile[FlowStep]:

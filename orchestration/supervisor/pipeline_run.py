@@ -32,7 +32,7 @@ from orchestration.storage.lane_record import FLOW
 from orchestration.storage.lanes import begin_lanes
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
-from orchestration.storage.positions import FLOWS, accounted_for, passed_by_silver
+from orchestration.storage.positions import ALERTS, FLOWS, accounted_for, passed_by_silver
 from orchestration.storage.references import ReferenceTables
 from orchestration.storage.registry import sync
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables, sealed_tables
@@ -63,6 +63,7 @@ class PipelineRun:
         self._references = ReferenceTables(lake.conf)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
+        self._judged: list[int] = []
         self._paused_until = self._look_at = 0.0
         self._maintenance_at: datetime | None = None
 
@@ -148,6 +149,7 @@ class PipelineRun:
 
     def gold_cycle(self) -> None:
         """Bring gold up to silver, then the ledger, what is late and the snapshot; then rest as long as that took, up to PAUSE_SECONDS."""
+        self._judge_ahead()
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)
@@ -166,6 +168,19 @@ class PipelineRun:
             answer()
         now = time.monotonic()
         self._paused_until = now + min(now - begin, PAUSE_SECONDS)
+
+    def _judge_ahead(self) -> None:
+        """Judge what silver has, also while gold rests, and let it be told. Behind a gate that holds alerts wait for what passes."""
+        if FLOWS not in self._jobs or self.quality_gate.holds or not self._lake.conf.alerts:
+            return
+        self.account()
+        before, accounted = self._versions(ALERTS), self._versions(LEDGER)
+        if accounted != self._judged or self._tick_alerts(ahead=True):
+            self._progress.follow(FLOWS, flows.judge_ahead(self._lake), self.barrier.stop)
+            self._judged = accounted
+        if self._versions(ALERTS) != before:
+            self._settled = ()  # for the snapshot
+            self.wake_senders()
 
     def _retry_as_requested(self) -> Callable[[], None] | None:
         """Do the retry of the quarantine that another process asks for, while silver is between two batches; returns how to answer it."""
@@ -213,9 +228,9 @@ class PipelineRun:
         self._pin()
         self.quality_gate.warn()
 
-    def _tick_alerts(self) -> bool:
-        """Whether time alone changes an alert by now."""
-        return FLOWS in self._jobs and not self.barrier.stop.is_set() and tick_if_due(self._lake, datetime.now(UTC))
+    def _tick_alerts(self, *, ahead: bool = False) -> bool:
+        """Whether time alone changes an alert by now. `ahead`: one that does not look at gold."""
+        return FLOWS in self._jobs and not self.barrier.stop.is_set() and tick_if_due(self._lake, datetime.now(UTC), ahead=ahead)
 
     def _versions(self, *names: str) -> list[int]:
         return [version_of(self._lake.table_path(name)) for name in names]

@@ -71,14 +71,16 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
         for sender in run.senders:
             sender.start()
     behind: dict[str, Future[None]] = {}
-    next_look = 0.0
+    next_look, has_moved = 0.0, False
     try:
         while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
-            report_batches(queries, progress, run.barrier)
+            has_moved |= report_batches(queries, progress, run.barrier)
             if run.feeds:
                 run.feeds.raise_if_broken()
-            if time.monotonic() >= next_look:
-                next_look = time.monotonic() + lake.conf.engine.trigger_seconds
+            # A batch of silver waits for no look by the clock, only for the work that is under way: alerts judge it then.
+            is_free = all(work.done() for work in behind.values())
+            if time.monotonic() >= next_look or (has_moved and is_free):
+                next_look, has_moved = time.monotonic() + lake.conf.engine.trigger_seconds, has_moved and not is_free
                 beat(lake.conf.lake)
                 _go_on_behind(run, behind)
     finally:

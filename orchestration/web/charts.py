@@ -8,10 +8,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from orchestration.alerts.changes import TABLE as ALERTS
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import NOTES
+from orchestration.storage.positions import ALERTS
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.web.queries import ViewRequest
 from silver.spec import Metric

@@ -1,5 +1,6 @@
 """Real runs send messages about alerts: at their end, and while they go on."""
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,8 @@ from orchestration.conf.sink_settings import FilesSettings, SinkSettings
 from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors.channels.channel import Message
 from orchestration.connectors.sources.source import SourceDownError
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.supervisor.pipeline_run import PipelineRun
 from tests.broker import impatient
 from tests.http_server import receiving
 from tests.lakes import SHAPE, conf, event, land, minutes, run, run_until
@@ -51,6 +54,38 @@ def test_a_source_that_is_down_keeps_nobody_from_being_told_and_no_sink_from_its
     changed_at, known_at, told_at = (datetime.fromisoformat(message[name]) for name in ("changed_at", "known_at", "told_at"))
     assert changed_at == now < known_at < told_at < datetime.now(UTC)
     assert rows == 2
+
+
+def test_an_alert_on_readings_is_told_before_gold_has_them(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hot = Alert("oven_hot", Signal("reading", "temperature"), "value > 280", recover_when="value < 260")
+    may_go_on, close_windows = threading.Event(), PipelineRun.close_windows
+    with receiving() as receiver:
+        made = replace(
+            conf(tmp_path, alerts={"oven_hot": hot}, notice_policies={"oven_hot": NoticePolicy()}),
+            channels={"pager": ChannelSettings(webhook=AddressSettings(url=receiver.url))},
+        )
+
+        def wait(this: PipelineRun) -> None:
+            if find_snapshot(made.lake) is not None:
+                may_go_on.wait(120)
+            close_windows(this)
+
+        monkeypatch.setattr(PipelineRun, "close_windows", wait)
+        now, seen = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=5), list[int]()
+        land(tmp_path, "1.json", [event("oven", "temperature", 200, now)])
+
+        def is_told() -> bool:
+            snapshot = find_snapshot(made.lake)
+            if snapshot is not None and not (tmp_path / "landing" / "2.json").exists():
+                land(tmp_path, "2.json", [event("oven", "temperature", 299, now + timedelta(minutes=1))])
+            if snapshot is not None and receiver.documents and not seen:
+                seen.append(snapshot.bronze_batch)
+                may_go_on.set()
+            return snapshot is not None and snapshot.bronze_batch == 1
+
+        run_until(made, spark, is_told)
+    assert seen == [0]
+    assert [(message["entities"], message["state"]) for message in receiver.documents] == [(["oven"], "firing")]
 
 
 def test_what_waits_is_sent_at_the_end_of_a_run_and_by_one_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:

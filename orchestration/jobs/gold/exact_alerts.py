@@ -79,6 +79,11 @@ class ExactAlert:
         return "gold.alerts"
 
     @property
+    def looks_at_gold(self) -> bool:
+        """Whether it follows windows; else it needs silver and its account alone."""
+        return self.alert.signal.kind in OF_WINDOWS
+
+    @property
     def plan(self) -> str:
         return self._settings(*MEANING, *WORDING)
 
@@ -121,22 +126,21 @@ class ExactAlert:
 
     def _end(self, lake: Lake, start: FlowPosition, prefix: Prefix) -> FlowPosition:
         closed = start.closed_until_ms
-        if self.alert.signal.kind in OF_WINDOWS:
+        if self.looks_at_gold:
             closed = max(closed, prefix.positions[str(self._stream(lake))].closed_until_ms)
         return self._within(lake, start, FlowPosition(max(prefix.bronze_batch, start.bronze_batch), ANY_TIME, closed_until_ms=closed))
 
     def _within(self, lake: Lake, start: FlowPosition, end: FlowPosition) -> FlowPosition:
         """Return the end of a slice on the way to `end`: windows are few, readings come by ranges of batches."""
         up_to = end.bronze_batch
-        if self.alert.signal.kind not in OF_WINDOWS and up_to > start.bronze_batch:
+        if not self.looks_at_gold and up_to > start.bronze_batch:
             up_to = range_after(lake, start.bronze_batch, up_to).up_to
         end = replace(end, bronze_batch=up_to, until=end.until if up_to == end.bronze_batch else ANY_TIME)
         steps = steps_between(lake, start, end, self._stream(lake))
         return replace(end, until=steps[-1].wall if steps else start.until)
 
     def _stream(self, lake: Lake) -> str | None:
-        signal = self.alert.signal
-        return lake.conf.groups[str(signal.group)].stream if signal.kind in OF_WINDOWS else None
+        return lake.conf.groups[str(self.alert.signal.group)].stream if self.looks_at_gold else None
 
     def _judge(self, lake: Lake, before: Carry, start: FlowPosition, end: FlowPosition, ticks: Sequence[int] = ()) -> JudgedSlice:
         steps = steps_between(lake, start, end, self._stream(lake), ticks)
@@ -144,7 +148,7 @@ class ExactAlert:
             steps = [Step(end.bronze_batch, True, end.until)]
         came = arrived(lake, self.alert, start, end, steps)
         states, signal, rows, taken = before.states, before.signal, [ALERTS.empty_table()], [SAMPLES.empty_table()]
-        rings_at = judge(self.alert, states, SAMPLES.empty_table(), []).rings_at
+        rings_at = None if steps else judge(self.alert, states, SAMPLES.empty_table(), []).rings_at
         with duckdb.connect(config=CONFIG) as store:
             for begin, until, joined, left in self._parts(lake, start, steps):
                 walls = [step.wall for step in steps[begin:until]]
@@ -180,16 +184,21 @@ class ExactAlert:
             yield begin, until, *at_steps.get(begin, ([], []))
 
 
-def exact_alerts(lake: Lake) -> list[ExactAlert]:
-    return [*map(ExactAlert, lake.conf.alerts.values())]
+def exact_alerts(lake: Lake, *, ahead: bool = False) -> list[ExactAlert]:
+    """`ahead`: those alone that do not look at gold."""
+    alerts = map(ExactAlert, lake.conf.alerts.values())
+    return [alert for alert in alerts if not (ahead and alert.looks_at_gold)]
 
 
-def tick_if_due(lake: Lake, now: datetime) -> bool:
-    """Record a tick where time alone changes an alert by now, and all that bronze has is judged. True if one was recorded."""
+def tick_if_due(lake: Lake, now: datetime, *, ahead: bool = False) -> bool:
+    """Record a tick where time alone changes an alert by now, and all that bronze has is judged. True if one was recorded.
+
+    `ahead`: only of alerts that do not look at gold.
+    """
     instant = now.replace(microsecond=now.microsecond // 1000 * 1000)
     wall = to_micros(instant)
     newest = max_in_log(lake.table_path("bronze.events"), "bronze_batch")
-    for alert in exact_alerts(lake):
+    for alert in exact_alerts(lake, ahead=ahead):
         this = slices.position(lake, alert)
         is_due = this.rings_at is not None and this.rings_at <= wall and this.up_to is None and this.plan == alert.plan
         if is_due and this.after.bronze_batch == newest:
@@ -202,19 +211,18 @@ def tick_if_due(lake: Lake, now: datetime) -> bool:
 
 def _packed(carry: Carry) -> pa.Table:
     signal = carry.signal
-    table = pa.table({}) if signal.rows is None else signal.rows
-    clock = {name: getattr(signal, name) for name in ("newest", "came", "closed", "rings_at")}
-    content = {"states": carry.states, "meaning": carry.meaning, "clock": clock, "has_rows": signal.rows is not None}
-    return table.replace_schema_metadata({name: msgspec.json.encode(value) for name, value in content.items()})
+    rows = pa.table({}) if signal.rows is None else signal.rows
+    content = {"states": carry.states, "meaning": carry.meaning, "clock": replace(signal, rows=None)}
+    return rows.replace_schema_metadata({name: msgspec.json.encode(value) for name, value in content.items()})
 
 
 def _unpacked(carried: pa.Table | None) -> Carry:
     if carried is None:
         return Carry()
     content = {name.decode(): value for name, value in carried.schema.metadata.items()}
-    if "clock" not in content:  # of a version that judged by slices of event time: it is judged anew
-        return Carry(content["plan"].decode(), msgspec.json.decode(content["states"], type=dict[str, State]))
-    rows = carried.replace_schema_metadata(None) if msgspec.json.decode(content["has_rows"]) else None
-    signal = Carried(**msgspec.json.decode(content["clock"]), rows=rows)
     states = msgspec.json.decode(content["states"], type=dict[str, State])
+    if "clock" not in content:  # of a version that judged by slices of event time: it is judged anew
+        return Carry(content["plan"].decode(), states)
+    rows = carried.replace_schema_metadata(None) if carried.num_columns else None
+    signal = Carried(**msgspec.json.decode(content["clock"]) | {"rows": rows})
     return Carry(msgspec.json.decode(content["meaning"], type=str), states, signal)

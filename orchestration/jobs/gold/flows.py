@@ -1,6 +1,6 @@
 """The job gold.flows: flows of flows.yml and alerts of alerts.yml, brought up to the prefix of bronze at which gold is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import duckdb
@@ -12,13 +12,15 @@ from gold.flows.slices import READING, Slice, Stepped
 from gold.flows.spec import FlowSpec
 from gold.flows.steps import nothing_carried, readings_of, step
 from orchestration.engine.lake import Lake
+from orchestration.jobs.account import retry
 from orchestration.jobs.gold import exact_alerts, lane_slices, slices
 from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.bindings import plan_of_flow
+from orchestration.storage.delta import OpenTable, each_table_opened_once, version_of
 from orchestration.storage.lanes import lanes_of
-from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep
+from orchestration.storage.positions import ALERTS, FLOWS, FlowPosition, FlowStep, JudgedAhead, accounted_for, judged_ahead
 from silver.judging import PLAIN_INSTANT, retyped
 from silver.rules import READING as COLUMNS
 
@@ -26,8 +28,18 @@ from silver.rules import READING as COLUMNS
 def follow_all(lake: Lake) -> Iterator[int]:
     """Bring every flow, then every alert, up to where all of gold is; yields the rows of each slice once it is done."""
     if (incrementals := _incrementals(lake)) and (prefix := consistent_prefix(lake)) is not None:
-        for incremental in incrementals:
-            yield from slices.follow(lake, incremental, prefix)
+        yield from _follow(lake, incrementals, prefix)
+
+
+def judge_ahead(lake: Lake) -> Iterator[int]:
+    """Bring alerts that do not look at gold up to the account, ahead of gold; yields the rows of each slice once it is done.
+
+    Gold gets there in the same cycle or the next one, and then the other alerts and the snapshot do. Nobody sees what is judged before all
+    of it is: what fires in a slice may be over in the next one.
+    """
+    if (accounted := accounted_for(lake)) >= 0 and retry.pending(lake) is None:
+        yield from _follow(lake, exact_alerts.exact_alerts(lake, ahead=True), Prefix(accounted, {}))
+        judged_ahead(lake.conf.lake).write(JudgedAhead(lake.generation.generation, version_of(lake.table_path(ALERTS))))
 
 
 def flow_positions(lake: Lake) -> dict[str, FlowPosition]:
@@ -87,6 +99,18 @@ class DeclaredFlow:
             connection.register("reading", retyped(readings, INSTANT, PLAIN_INSTANT))
             rows = connection.sql(f"select {', '.join(READING.names)}, {met} from reading").to_arrow_table()
         return retyped(rows, PLAIN_INSTANT, INSTANT)
+
+
+def _follow(lake: Lake, incrementals: Iterable[Incremental], prefix: Prefix) -> Iterator[int]:
+    """One after another; all look at the same tables, which are opened once."""
+    opened = dict[str, OpenTable]()
+    for slices_of_one in (slices.follow(lake, incremental, prefix) for incremental in incrementals):
+        rows: int | None = 0
+        while rows is not None:
+            with each_table_opened_once(opened):
+                rows = next(slices_of_one, None)
+            if rows is not None:
+                yield rows
 
 
 def _incrementals(lake: Lake) -> list[Incremental]:

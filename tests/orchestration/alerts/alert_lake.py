@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from gold.alerts.spec import NoticePolicy
 from gold.schema import ALERTS
-from orchestration.alerts.changes import TABLE
 from orchestration.alerts.delivery import Told, tell
 from orchestration.alerts.notifications import NOTIFICATIONS
 from orchestration.conf.channel_settings import ChannelSettings
@@ -21,6 +20,7 @@ from orchestration.storage import generations
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import version_of
 from orchestration.storage.generations import Generation
+from orchestration.storage.positions import ALERTS as TABLE
 from orchestration.storage.registry import sync
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS, all_snapshots
@@ -42,9 +42,14 @@ def changed(seconds: float, state: str, entity: str = "oven", previous: str = "n
 
 
 def write_changes(lake: Location, number: int, *rows: dict[str, Any], generation: Generation = FIRST) -> None:
-    path = generation.table(lake, TABLE)
-    append_rows(path, pa.Table.from_pylist(list(rows), ALERTS))
+    path = _append(lake, generation, rows)
     SNAPSHOTS.append(lake, [Snapshot(number, at(number), generation.generation, number, {TABLE: version_of(path)}, {})])
+
+
+def _append(lake: Location, generation: Generation, rows: Iterable[dict[str, Any]]) -> Location:
+    path = generation.table(lake, TABLE)
+    append_rows(path, pa.Table.from_pylist([*rows], ALERTS))
+    return path
 
 
 class AlertLake:
@@ -62,6 +67,11 @@ class AlertLake:
 
     def write(self, *rows: dict[str, Any]) -> "AlertLake":
         write_changes(self.conf.lake, len(all_snapshots(self.conf.lake)), *rows, generation=self.generation)
+        return self
+
+    def write_ahead(self, *rows: dict[str, Any]) -> "AlertLake":
+        """No snapshot has them yet."""
+        _append(self.conf.lake, self.generation, rows)
         return self
 
     def replayed(self) -> "AlertLake":

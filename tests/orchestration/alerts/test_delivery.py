@@ -13,14 +13,15 @@ import pytest
 
 from gold.alerts.spec import DEFAULT_SUMMARY, Alert, NoticePolicy, Signal
 from orchestration.alerts import delivery, outbox
-from orchestration.alerts.changes import TABLE
 from orchestration.alerts.delivery import Told
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, first_sent, state_file
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.connectors.channels.channel import RefusedError
 from orchestration.errors import DownError, TidemarkError
 from orchestration.storage import commit
-from orchestration.storage.delta import LOG
+from orchestration.storage.delta import LOG, version_of
+from orchestration.storage.positions import ALERTS as TABLE
+from orchestration.storage.positions import JudgedAhead, judged_ahead
 from tests.http_server import receiving
 from tests.orchestration.alerts.alert_lake import AlertLake, Recorder, at, changed
 
@@ -39,6 +40,19 @@ def test_each_change_is_told_once_and_noted(tmp_path: Path) -> None:
     assert pager.states() == ["firing oven", "normal oven"]
     assert (pager.messages[0].value, pager.messages[0].changed_at, pager.messages[0].alert_ids) == (281.5, at(60), ("episode-oven",))
     assert lake.noted() == [("sent", "firing", 1, None), ("sent", "normal", 1, None)]
+
+
+def test_what_a_run_has_judged_ahead_of_its_snapshot_is_told_once_all_alerts_are_equally_far(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder()
+    lake.tell(pager, 1)
+    lake.write_ahead(changed(5, "normal", previous="firing"))
+    assert lake.tell(pager, 6).sent == 0
+    judged_ahead(lake.conf.lake).write(JudgedAhead(1, version_of(lake.generation.table(lake.conf.lake, TABLE))))
+    lake.tell(pager, 7)
+    lake.write().tell(pager, 8)
+    assert pager.states() == ["firing oven", "normal oven"]
+    lake.replayed().write(changed(0, "firing"), changed(5, "normal", previous="firing")).write_ahead(changed(9, "firing")).tell(pager, 10)
+    assert pager.states() == ["firing oven", "normal oven"]  # what was judged ahead is of the generation before
 
 
 def test_a_lake_without_alerts_tells_nothing(tmp_path: Path) -> None:
