@@ -1,11 +1,11 @@
 """Rows of gold.alerts, as the newest snapshot has them: what is new since a version, what was last, and what was."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +22,31 @@ from orchestration.utc import to_micros
 COLUMNS = ("alert", "entity", "state", "severity", "changed_at", "known_at", "value", "summary", "alert_id", "is_past")
 """Without lineage."""
 READ = (*COLUMNS, "previous_state")
+
+
+class LastChange(TypedDict):
+    """The last change of an entity under an alert. `begun_at`: when the entity left normal, and `begun_known_at`: when that was known."""
+
+    alert: str
+    entity: str
+    state: str
+    previous_state: str
+    severity: str
+    changed_at: datetime
+    known_at: datetime
+    value: float | None
+    summary: str
+    alert_id: str
+    begun_at: datetime
+    begun_known_at: datetime
+
+
+def last_change(row: Mapping[str, Any], before: LastChange | None) -> LastChange:
+    """Return a row of ALERTS as the last change of its entity, by the one before it; the row may say itself when its episode began."""
+    is_same = before is not None and before["alert_id"] == row["alert_id"]
+    first = before if before and is_same else {"begun_at": row["changed_at"], "begun_known_at": row["known_at"]} | dict(row)
+    columns = dict(row) | {"begun_at": first["begun_at"], "begun_known_at": first["begun_known_at"]}
+    return cast("LastChange", {name: columns[name] for name in LastChange.__annotations__})
 
 
 @dataclass(frozen=True)
@@ -49,22 +74,15 @@ class PinnedAlerts:
         schema = pa.schema([ALERTS.field(name) for name in READ])
         return _in_order(pa.concat_tables([schema.empty_table(), *(_cast(piece, schema) for piece in pieces)]))
 
-    def newest(self) -> list[dict[str, Any]]:
-        """Return the last change of each entity under each alert, without past episodes. `begun_at`: when it left normal, and
-        `begun_known_at`: when that was known.
-
-        Reads what is new since a call.
-        """
+    def newest(self) -> list[LastChange]:
+        """Return the last change of each entity under each alert, without past episodes. Reads what is new since a call."""
         before = _NEWEST.get(self.location)
         rows = self.since(before.version) if before and before.table_id == self.table_id and before.version <= self.version else None
         newest = {} if before is None or rows is None else {**before.rows}
         for row in self._last_rows() if rows is None else rows:
-            if row["is_past"]:
-                continue
-            key = row["alert"], row["entity"]
-            is_same = key in newest and newest[key]["alert_id"] == row["alert_id"]
-            first = newest[key] if is_same else {"begun_at": row["changed_at"], "begun_known_at": row["known_at"], **row}
-            newest[key] = {"begun_at": first["begun_at"], "begun_known_at": first["begun_known_at"], **row}
+            if not row["is_past"]:
+                key = row["alert"], row["entity"]
+                newest[key] = last_change(row, newest.get(key))
         _NEWEST[self.location] = _Newest(self.table_id, self.version, newest)
         return [*newest.values()]
 
@@ -88,7 +106,7 @@ class _Newest:
 
     table_id: str
     version: int
-    rows: dict[tuple[str, str], dict[str, Any]]
+    rows: dict[tuple[str, str], LastChange]
 
 
 _NEWEST: dict[Location, _Newest] = {}

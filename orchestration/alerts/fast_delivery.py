@@ -4,15 +4,15 @@ What a stage holds back here stays with the run, which sends it when the reason 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from gold.alerts.states import FIRING, NORMAL, RECOVERING
-from orchestration.alerts.changes import pinned_alerts
-from orchestration.alerts.firing import FastState, fast_file
+from orchestration.alerts.changes import LastChange, last_change, pinned_alerts
+from orchestration.alerts.firing import fast_file
 from orchestration.alerts.grouping import Context, Waiting, key_of
 from orchestration.alerts.notifications import Outcome
 from orchestration.alerts.outbox import Outbox
@@ -28,11 +28,10 @@ ENDED_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class KeptDelivery:
-    """The part that the next process goes on with: states and messages that wait, by channel, and the last changes, by alert/entity."""
+    """The part that the next process goes on with: states and messages that wait, by channel. The last changes are in `fast_file`."""
 
     states: dict[str, dict[str, EntityState]] = field(default_factory=dict)
     queues: dict[str, list[Waiting]] = field(default_factory=dict)
-    newest: dict[str, FastState] = field(default_factory=dict)
 
 
 class FastDelivery:
@@ -43,7 +42,7 @@ class FastDelivery:
         self._policies = {name: replace(policy, repeat_seconds=None) for name, policy in conf.notice_policies.items()}
         self._is_inhibited = any(policy.inhibited_by and conf.alerts[name].fast for name, policy in self._policies.items())
         self._states = {name: kept.states.get(name, {}) for name in conf.channels}
-        self._newest, self._is_new = {**kept.newest}, True
+        self._newest, self._is_new = fast_file(conf.lake).read() or {}, True
         self.look_again(devices)
         self.outboxes = {name: Outbox(name, channel, kept.queues.get(name, []), notify) for name, channel in channels(conf).items()}
 
@@ -62,11 +61,7 @@ class FastDelivery:
         for row in rows:
             change = change_of(self._conf, row)
             changes.append(change)
-            before = self._newest.get(key_of(change))
-            is_same = before is not None and before.alert_id == change.alert_id
-            times = (before.begun_at, before.begun_known_at) if before and is_same else (change.changed_at, change.known_at)
-            shown = {name: row[name] for name in FastState.__dataclass_fields__ if name in row}
-            self._newest[key_of(change)] = FastState(**shown, begun_at=times[0], begun_known_at=times[1])
+            self._newest[key_of(change)] = last_change(row, self._newest.get(key_of(change)))
             self._is_new = True
         if not changes:
             return
@@ -80,18 +75,14 @@ class FastDelivery:
             if sent := [replace(entry, opens=entry.opens and not may_be_sent) for entry in decided if entry.reason is None]:
                 self.outboxes[name].add(sent)
 
-    def keep(self) -> tuple[KeptDelivery, Mapping[str, list[Outcome]], dict[str, FastState] | None]:
+    def keep(self) -> tuple[KeptDelivery, Mapping[str, list[Outcome]], dict[str, LastChange] | None]:
         """Return what to save: the state, outcomes by channel, and the last changes where they are new."""
         ended = datetime.now(UTC) - ENDED_FOR
-        self._newest = {key: state for key, state in self._newest.items() if state.state != NORMAL or state.known_at > ended}
+        self._newest = {key: row for key, row in self._newest.items() if row["state"] != NORMAL or row["known_at"] > ended}
         done = {name: outbox.take_done() for name, outbox in self.outboxes.items()}
         queues = {name: outbox.waiting for name, outbox in self.outboxes.items()}
         newest, self._is_new = ({**self._newest} if self._is_new else None), False
-        return KeptDelivery(self._states, queues, self._newest), done, newest
-
-    def write_newest(self, newest: dict[str, FastState]) -> None:
-        """Show the last changes to the page and the command."""
-        fast_file(self._conf.lake).write(newest)
+        return KeptDelivery(self._states, queues), done, newest
 
     def end(self) -> None:
         for outbox in self.outboxes.values():
@@ -99,10 +90,11 @@ class FastDelivery:
 
     def _firing(self) -> set[tuple[str, str]]:
         """Alerts and entities that fire, where one inhibits another."""
-        fast = _firing(map(asdict, self._newest.values()), self._conf) if self._is_inhibited else set()
-        seen = {(state.alert, state.entity) for state in self._newest.values()} if self._is_inhibited else set()
-        return fast | (self._firing_exact - seen)
+        if not self._is_inhibited:
+            return set()
+        seen = {(row["alert"], row["entity"]) for row in self._newest.values()}
+        return _firing(self._newest.values(), self._conf) | (self._firing_exact - seen)
 
 
-def _firing(rows: Iterable[Mapping[str, Any]], conf: Conf) -> set[tuple[str, str]]:
+def _firing(rows: Iterable[LastChange], conf: Conf) -> set[tuple[str, str]]:
     return {(row["alert"], row["entity"]) for row in rows if row["state"] in {FIRING, RECOVERING} and row["alert"] in conf.alerts}

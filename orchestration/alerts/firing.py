@@ -1,12 +1,11 @@
 """Show what fires now to the page and the command, by gold.alerts and sooner by the watch; and up to when alerts are judged."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from gold.flows.slices import THE_BEGINNING
-from orchestration.alerts.changes import pinned_alerts
+from orchestration.alerts.changes import LastChange, pinned_alerts
 from orchestration.alerts.notifications import first_sent
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, silences
 from orchestration.conf.model import Conf
@@ -23,27 +22,9 @@ CAUGHT_UP = timedelta(minutes=10)
 """So long behind it the exact path has judged what the watch saw; what it has no row of was no alarm."""
 
 
-@dataclass(frozen=True)
-class FastState:
-    """The last change of an entity under a fast alert, as the watch saw it; `begun_at`: when it left normal."""
-
-    alert: str
-    entity: str
-    state: str
-    previous_state: str
-    severity: str
-    changed_at: datetime
-    known_at: datetime
-    value: float | None
-    summary: str
-    alert_id: str
-    begun_at: datetime
-    begun_known_at: datetime
-
-
-def fast_file(lake: Location) -> StateFile[dict[str, FastState]]:
+def fast_file(lake: Location) -> StateFile[dict[str, LastChange]]:
     """Return the file that the watch keeps its last changes in, by alert/entity."""
-    return StateFile(fast_alerts_folder(lake) / "firing.json", dict[str, FastState], "Remove it: the watch writes it again.")
+    return StateFile(fast_alerts_folder(lake) / "firing.json", dict[str, LastChange], "Remove it: the watch writes it again.")
 
 
 def firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:
@@ -82,7 +63,7 @@ def _newest(conf: Conf) -> Iterator[dict[str, Any]]:
     """Yield the last change of each entity; of fast alerts the one that is newer, by event time."""
     pinned, ends = pinned_alerts(conf.lake), judged_ends(conf)
     exact = {(row["alert"], row["entity"]): row for row in (pinned.newest() if pinned else ()) if row["alert"] in conf.alerts}
-    fast = {(state.alert, state.entity): vars(state) for state in (fast_file(conf.lake).read() or {}).values()}
+    fast = {(row["alert"], row["entity"]): row for row in (fast_file(conf.lake).read() or {}).values()}
     for key, row in exact.items():
         if key not in fast or fast[key]["changed_at"] <= row["changed_at"]:
             yield row | {"is_fast": False}

@@ -21,6 +21,7 @@ import pyarrow as pa
 from bronze.events import identified
 from gold.alerts.fast import FastAlerts, Watched
 from orchestration.alerts.fast_delivery import FastDelivery, KeptDelivery
+from orchestration.alerts.firing import fast_file
 from orchestration.alerts.notifications import leave_sent
 from orchestration.alerts.tails import AT_ONCE, Arrived, Position, beginning, tail
 from orchestration.conf.model import Conf, Source
@@ -135,15 +136,15 @@ class Watch:
         self._delivery.take((row for table in changes for row in python_rows(table)), may_be_sent=bool(self._behind))
 
     def _keep(self) -> "Future[None]":
-        """Save the state. A thread writes it, and then the outcomes of messages, which the run does not send again."""
+        """Save what fires and the state. A thread writes it, and then the outcomes of messages, which the run does not send again."""
         delivery, done, newest = self._delivery.keep()
         declared = {name: repr(alert) for name, alert in self._alerts.items()}
         content = msgspec.json.encode(Known(self._positions, declared, self._fast.watched, delivery))
 
         def write() -> None:
+            if newest is not None:  # first: after a kill the same events are judged again
+                fast_file(self._conf.lake).write(newest)
             self._file.write(msgspec.Raw(content))
-            if newest is not None:
-                self._delivery.write_newest(newest)
             for name, outcomes in done.items():
                 if outcomes:
                     leave_sent(self._conf.lake, name, outcomes)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gold.alerts.messages import Message
-from orchestration.alerts.firing import FastState, fast_file
+from orchestration.alerts.changes import LastChange, last_change
+from orchestration.alerts.firing import fast_file
 from orchestration.alerts.grouping import Waiting
 from orchestration.alerts.notifications import DEAD, Outcome, record
 from orchestration.conf.load import load
@@ -38,10 +39,8 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "conf")
 
 
-def seen_by_watch(entity: str, seconds: float, state: str) -> FastState:
-    times = at(seconds), at(seconds + 1)
-    facts = "too_hot", entity, state, "normal", "warning", *times, 281.5, f"{entity} is {state}", f"fast-{entity}"
-    return FastState(*facts, *times)
+def seen_by_watch(entity: str, seconds: float, state: str) -> LastChange:
+    return last_change(changed(seconds, state, entity, alert_id=f"fast-{entity}", known_at=at(seconds + 1)), None)
 
 
 def asked(tidemark: Tidemark, folder: str, *arguments: str) -> Rows:
@@ -71,7 +70,7 @@ def test_what_the_watch_sees_is_listed_and_acknowledged_before_the_run_has_judge
     (Path(folder) / "alerts.yml").write_text("alerts:\n  too_hot: {reading: temperature, when: value > 280, fast: true}\n")
     lake = load(Path(folder)).lake
     seen = [seen_by_watch("stove", 95, "firing"), seen_by_watch("oven", 100, "normal"), seen_by_watch("fridge", 10, "firing")]
-    fast_file(lake).write({f"too_hot/{state.entity}": state for state in seen})
+    fast_file(lake).write({f"too_hot/{row['entity']}": row for row in seen})
     rows = asked(tidemark, folder)
     assert [(row["entity"], row["state"], row["is_fast"], row["known_at"]) for row in rows] == [
         ("mixer", "no data", False, "2026-01-05T12:01:10Z"),
