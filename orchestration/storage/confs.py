@@ -18,7 +18,19 @@ from orchestration.conf.texts import digest_of, texts_of
 from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage.bindings import HeldBack, changed_plan, knows_group, plan_of_flow
-from orchestration.storage.kept_confs import READINGS, Era, KeptConf, conf_of, eras, keep, kept_conf, note, retries, running_conf
+from orchestration.storage.kept_confs import (
+    READINGS,
+    Era,
+    KeptConf,
+    binding_of,
+    conf_of,
+    eras,
+    keep,
+    kept_conf,
+    note,
+    retries,
+    running_conf,
+)
 from orchestration.storage.positions import step_file
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets
 from orchestration.storage.tables import LakeStore
@@ -56,8 +68,13 @@ def running(lake: LakeStore) -> KeptConf | None:
 
 
 def take_up(lake: LakeStore, now: datetime) -> None:
-    """Keep the conf of a run that begins, if it is another than that of the run before; it holds from the next bronze batch on."""
+    """Keep the conf of a run that begins, if it is another than that of the run before; it holds from the next bronze batch on.
+
+    A lake in which silver has not begun keeps none: silver will read all of bronze with the conf that it begins with.
+    """
     before, silver = running(lake), lake.checkpoint(READINGS)
+    if binding_of(silver).read() is None:
+        return
     following = next_bronze_batch(source_offsets(lake.table_path("bronze.events"))) if before else 0
     version = _version(lake, following, now)
     if before is None or before.version != version:

@@ -92,6 +92,18 @@ def before_it(change: ConfChange, conf_folder: Path) -> None:
     confs.take_up(LakeStore(load(conf_folder)), datetime.now(UTC))
 
 
+def test_runs_of_bronze_alone_keep_no_conf_before_silver_begins(tmp_path: Path) -> None:
+    lake = LakeStore(load(write_plant(tmp_path)))
+    ensure(lake.tables["bronze.events"])
+    for _ in range(2):
+        confs.take_up(lake, datetime.now(UTC))
+    assert CONFS.rows(lake.conf.lake) == []
+    bind(lake, READINGS, ())
+    for _ in range(2):
+        confs.take_up(lake, datetime.now(UTC))
+    assert [(kept.version, kept.since_batch) for kept in CONFS.rows(lake.conf.lake)] == [(1, 0)]
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=[change.title for change in CHANGES])
 def test_check_says_of_each_change_when_it_holds_and_where_it_is_written(
     change: ConfChange, plant_conf: Path, capsys: pytest.CaptureFixture[str]
