@@ -41,7 +41,7 @@ def texts_of(conf: Conf) -> dict[str, str]:
     files = {"pipeline": {name: plain for name in PIPELINE if (plain := _plain(kinds[name], getattr(conf, name)))}}
     files |= {"sources": {name: _of_source(source) for name, source in sorted(conf.sources.items())}}
     files |= {"rules": {rule.name: _plain(Rule, rule) for rule in conf.rules}}
-    files |= {name: {key: _plain(kind, entry) for key, entry in sorted(getattr(conf, name).items())} for name, kind in ENTRIES.items()}
+    files |= {name: {key: _plain(type(entry), entry) for key, entry in sorted(getattr(conf, name).items())} for name in ENTRIES}
     return {name: json.dumps(settings, ensure_ascii=False) for name, settings in files.items() if settings}
 
 
