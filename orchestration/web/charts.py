@@ -21,7 +21,14 @@ Points = Sequence[tuple[float, float | None]]
 Limit = tuple[float, str, float]
 """A value, its name, and how far from the values it may be and is still shown, as a share of their range."""
 PARTS = 750
-"""Parts of a span. If a line has more points, each part shows the least and the greatest."""
+"""Parts of a line. One of more points than twice as many shows the least and the greatest of each part."""
+THINNED = """
+  select * from (select *, count(*) over (partition by {line}) as points, ntile({parts}) over (partition by {line} order by x) as part
+    from ({rows}))
+  qualify points <= 2 * {parts} or row_number() over (partition by {line}, part order by value) = 1
+    or row_number() over (partition by {line}, part order by value desc) = 1
+  order by {line}, x
+"""
 COMPARED = re.compile(r"\bvalue\s*[<>]=?\s*(-?\d+(?:\.\d+)?)")
 """A comparison of the value with a number, in the condition of an alert."""
 EPISODES = """
@@ -72,6 +79,14 @@ class Chart:
         facts = {"group": self.key, "metric": self.metric.name, "unit": self.metric.unit or "", "lines": lines, "bands": bands}
         every = self.metric.every_seconds if self.of_readings else None
         return json.dumps(facts | {"limits": self.limits, "is_stepped": self.metric.is_state, "window_seconds": every})
+
+
+def thin(rows: str, line: str) -> str:
+    """Return a query for those points that are drawn of a query for `x` and `value`. `line`: columns that a line has in common.
+
+    `points`: how many its line has.
+    """
+    return THINNED.format(rows=rows, line=line, parts=PARTS)
 
 
 def limits_of(conf: Conf, metric: Metric, kinds: Sequence[str] = ("reading", "window")) -> list[Limit]:

@@ -11,7 +11,7 @@ from typing import Any
 from orchestration.storage.delta import is_table, literal
 from orchestration.storage.registry import NEWEST, versions
 from orchestration.storage.tables import LakeStore
-from orchestration.web.charts import PARTS, Band, Chart, Points, bands_of, broken, limits_of
+from orchestration.web.charts import PARTS, Band, Chart, Points, bands_of, broken, limits_of, thin
 from orchestration.web.pages import at
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
@@ -36,13 +36,8 @@ BY_METRIC = """
   from silver.readings where device_id = {device} and ingested_at > {start} and ingested_at <= {end} group by all order by metric
 """
 READINGS = """
-  select metric, epoch(event_time) as measured, value, readings from (
-    select metric, event_time, value, count(*) over (partition by metric) as readings,
-      ntile({parts}) over (partition by metric order by event_time) as place
-    from silver.readings where device_id = {device} and value is not null and {moment} > {start} and {moment} <= {end})
-  qualify readings <= 2 * {parts} or row_number() over (partition by metric, place order by value) = 1
-    or row_number() over (partition by metric, place order by value desc) = 1
-  order by metric, event_time
+  select metric, epoch(event_time) as x, value from silver.readings
+  where device_id = {device} and value is not null and {moment} > {start} and {moment} <= {end}
 """
 ASIDE = """
   select coalesce(event_time, ingested_at) as at, metric, broken_rules[1] as rule from silver.quarantine
@@ -119,9 +114,9 @@ def _charts(request: ViewRequest, name: str, values: Mapping[str, str]) -> list[
     """Draw each metric over event time, with what happened to the device. `moment` of the values: the column that is in the span."""
     lines: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
     counts: dict[str, int] = {}
-    for row in request.rows(READINGS.format(**values, parts=PARTS)):
-        lines[row["metric"]].append((row["measured"], row["value"]))
-        counts[row["metric"]] = row["readings"]
+    for row in request.rows(thin(READINGS.format(**values), "metric")):
+        lines[row["metric"]].append((row["x"], row["value"]))
+        counts[row["metric"]] = row["points"]
     if not lines:
         return []
     ends = [point[0] for points in lines.values() for point in (points[0], points[-1])]

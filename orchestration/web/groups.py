@@ -9,7 +9,7 @@ from typing import Any
 from gold.windows.spec import Group
 from gold.windows.vectors import features_of
 from orchestration.storage.delta import literal
-from orchestration.web.charts import PARTS, Band, Chart, bands_of, broken, limits_of
+from orchestration.web.charts import PARTS, Band, Chart, bands_of, broken, limits_of, thin
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
@@ -27,14 +27,10 @@ LISTED = """
   group by device_id order by ended_at, device_id limit {most}
 """
 WINDOWS = """
-  select device_id, metric, epoch(window_end) as ended, value, revision,
-    2 * count < median(count) over (partition by device_id, metric) as is_partial,
-    count(*) over (partition by device_id, metric) as windows, floor((epoch(window_end) - {start}) / {length} * {parts}) as place
+  select device_id, metric, epoch(window_end) as x, value, revision,
+    2 * count < median(count) over (partition by device_id, metric) as is_partial
   from gold.{group}_aggregates
   where window_end > {since} and window_end <= {until} and device_id in {devices} and value is not null
-  qualify windows <= 2 * {parts} or row_number() over (partition by device_id, metric, place order by value) = 1
-    or row_number() over (partition by device_id, metric, place order by value desc) = 1
-  order by device_id, metric, window_end
 """
 BAND = """
   select metric, epoch(max(window_end)) as ended, min(value) as least, max(value) as most from gold.{group}_aggregates
@@ -122,16 +118,16 @@ def _lines(
     for row in request.rows(BAND.format(**values, **parts)) if has_band else ():
         for kind in EXTREMES:
             lines[row["metric"], "all devices", kind].append((row["ended"], row[kind]))
-    windows = request.rows(WINDOWS.format(**values, **parts))
+    windows = request.rows(thin(WINDOWS.format(**values), "device_id, metric"))
     for row in windows:
         for kind, is_such in (("window", True), ("amended", row["revision"]), ("partial", row["is_partial"])):
             if is_such:
-                lines[row["metric"], row["device_id"], kind].append((row["ended"], row["value"]))
+                lines[row["metric"], row["device_id"], kind].append((row["x"], row["value"]))
     if is_newest and windows:
         _add_open(request, lines, values)
     if group.vector is not None and windows:
         _add_carried(request, group, lines, values)
-    return lines, {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
+    return lines, {row["metric"]: row["points"] for row in windows if row["points"] > 2 * PARTS}
 
 
 def _charts(request: ViewRequest, group: Group, lines: Lines, thinned: Mapping[str, int], bands: Sequence[Band]) -> list[Chart]:
