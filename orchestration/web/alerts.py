@@ -17,6 +17,8 @@ from orchestration.alerts.notifications import NOTIFICATIONS, Notification, firs
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES, Acknowledgement, NotedSilence, silences
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
+from orchestration.storage.delta import literal
+from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import EPOCH, to_iso
 from orchestration.web.pages import address
 from orchestration.web.queries import ViewRequest
@@ -29,6 +31,12 @@ LENGTHS = {"30 min": timedelta(minutes=30), "2 h": timedelta(hours=2), "8 h": ti
 """How long a silence lasts that is made here."""
 
 
+LATELY = timedelta(minutes=10)
+"""The newest values are those that came so shortly before the newest snapshot."""
+NEWEST = """
+  select device_id, metric, arg_max(value, event_time) as value from silver.readings
+  where ingested_at > {since} and device_id in {devices} group by all
+"""
 STATES = ("firing", "no data", "flapping", "recovering", "pending", "normal")
 """The worst first."""
 
@@ -47,8 +55,8 @@ class DeclaredAlert:
 class AlertFacts:
     """`judged_up_to`: None before the first. `declared`: the first MOST_DECLARED of `count`, those that fire first. `fires`: how many do.
 
-    `firing`: what is not normal or pending, the latest first. `pending`: what is true, and not yet for long enough. Of changes, each with
-    its `told_at`, and of messages the newest MOST.
+    `firing`: what is not normal or pending, the latest first. `pending`: what is true, and not yet for long enough. `values`: by alert and
+    entity the newest reading, where one came lately. Of changes, each with its `told_at`, and of messages the newest MOST.
     """
 
     at: datetime
@@ -58,6 +66,7 @@ class AlertFacts:
     fires: int
     firing: Sequence[dict[str, Any]]
     pending: Sequence[dict[str, Any]]
+    values: Mapping[tuple[str, str], float]
     silences: Sequence[NotedSilence]
     changes: Sequence[dict[str, Any]]
     messages: Sequence[Notification]
@@ -75,7 +84,9 @@ def alerts(request: ViewRequest) -> AlertFacts:
     sent = first_sent(conf.lake, {row["alert"] for row in changes}, min((row["known_at"] for row in changes), default=now))
     changes = [row | {"told_at": sent.get(message_id(row["alert_id"], row["state"], row["changed_at"]))} for row in changes]
     declared, judged = _declared(conf, newest), judged_up_to(conf, now)
-    return AlertFacts(now, judged, len(conf.alerts), declared, len(fires), fires[:MOST], pending[:MOST], held, changes, messages)
+    fire, pend = fires[:MOST], pending[:MOST]
+    values = _newest_values(request, [*fire, *pend, *(alert.last for alert in declared if alert.last)])
+    return AlertFacts(now, judged, len(conf.alerts), declared, len(fires), fire, pend, values, held, changes, messages)
 
 
 def _declared(conf: Conf, newest: Sequence[Mapping[str, Any]]) -> list[DeclaredAlert]:
@@ -92,6 +103,18 @@ def _declared(conf: Conf, newest: Sequence[Mapping[str, Any]]) -> list[DeclaredA
         _, until = ends[alert.name] or (None, None)
         alerts.append(DeclaredAlert(alert, states, last, until))
     return alerts
+
+
+def _newest_values(request: ViewRequest, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    metrics = {name: alert.signal.metric for name, alert in request.conf.alerts.items() if alert.signal.kind == "reading"}
+    devices = sorted({row["entity"] for row in rows if row["alert"] in metrics})
+    snapshot = find_snapshot(request.conf.lake)
+    if not devices or snapshot is None or "silver.readings" not in snapshot.versions:
+        return {}
+    read = request.rows(NEWEST.format(since=literal(snapshot.at - LATELY), devices=literal(devices)))
+    newest = {(row["device_id"], row["metric"]): row["value"] for row in read}
+    keys = [(row["alert"], row["entity"], metrics.get(row["alert"])) for row in rows]
+    return {(alert, entity): newest[entity, metric] for alert, entity, metric in keys if (entity, metric) in newest}
 
 
 def _address_of_chart(conf: Conf, row: Mapping[str, Any], now: datetime) -> str:

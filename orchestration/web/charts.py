@@ -29,6 +29,7 @@ THINNED = """
     or row_number() over (partition by {line}, part order by value desc) = 1
   order by {line}, x
 """
+"""Those rows of a query for `x` and `value` that are drawn. `line`: columns that a line has in common; `points`: how many it has."""
 COMPARED = re.compile(r"\bvalue\s*[<>]=?\s*(-?\d+(?:\.\d+)?)")
 """A comparison of the value with a number, in the condition of an alert."""
 EPISODES = """
@@ -79,14 +80,6 @@ class Chart:
         facts = {"group": self.key, "metric": self.metric.name, "unit": self.metric.unit or "", "lines": lines, "bands": bands}
         every = self.metric.every_seconds if self.of_readings else None
         return json.dumps(facts | {"limits": self.limits, "is_stepped": self.metric.is_state, "window_seconds": every})
-
-
-def thin(rows: str, line: str) -> str:
-    """Return a query for those points that are drawn of a query for `x` and `value`. `line`: columns that a line has in common.
-
-    `points`: how many its line has.
-    """
-    return THINNED.format(rows=rows, line=line, parts=PARTS)
 
 
 def limits_of(conf: Conf, metric: Metric, kinds: Sequence[str] = ("reading", "window")) -> list[Limit]:

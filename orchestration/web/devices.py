@@ -11,7 +11,7 @@ from typing import Any
 from orchestration.storage.delta import is_table, literal
 from orchestration.storage.registry import NEWEST, versions
 from orchestration.storage.tables import LakeStore
-from orchestration.web.charts import PARTS, Band, Chart, Points, bands_of, broken, limits_of, thin
+from orchestration.web.charts import PARTS, THINNED, Band, Chart, Points, bands_of, broken, limits_of
 from orchestration.web.pages import at
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
@@ -114,7 +114,7 @@ def _charts(request: ViewRequest, name: str, values: Mapping[str, str]) -> list[
     """Draw each metric over event time, with what happened to the device. `moment` of the values: the column that is in the span."""
     lines: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
     counts: dict[str, int] = {}
-    for row in request.rows(thin(READINGS.format(**values), "metric")):
+    for row in request.rows(THINNED.format(rows=READINGS.format(**values), line="metric", parts=PARTS)):
         lines[row["metric"]].append((row["x"], row["value"]))
         counts[row["metric"]] = row["points"]
     if not lines:

@@ -9,7 +9,7 @@ from typing import Any
 from gold.windows.spec import Group
 from gold.windows.vectors import features_of
 from orchestration.storage.delta import literal
-from orchestration.web.charts import PARTS, Band, Chart, bands_of, broken, limits_of, thin
+from orchestration.web.charts import PARTS, THINNED, Band, Chart, bands_of, broken, limits_of
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
@@ -118,7 +118,7 @@ def _lines(
     for row in request.rows(BAND.format(**values, **parts)) if has_band else ():
         for kind in EXTREMES:
             lines[row["metric"], "all devices", kind].append((row["ended"], row[kind]))
-    windows = request.rows(thin(WINDOWS.format(**values), "device_id, metric"))
+    windows = request.rows(THINNED.format(rows=WINDOWS.format(**values), line="device_id, metric", parts=PARTS))
     for row in windows:
         for kind, is_such in (("window", True), ("amended", row["revision"]), ("partial", row["is_partial"])):
             if is_such:

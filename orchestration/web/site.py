@@ -63,7 +63,10 @@ ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = 
 
 @dataclass(frozen=True)
 class View:
-    """`template`: of its live part. `is_of_snapshot`: only a new snapshot changes it. `ages`: it changes with time alone."""
+    """`template`: of its live part. `is_of_snapshot`: only a new snapshot changes it. `ages`: it changes with time alone.
+
+    `asks`: it waits for queries, as do those of a snapshot.
+    """
 
     path: str
     title: str
@@ -71,6 +74,7 @@ class View:
     read: Callable[[ViewRequest], Any]
     is_of_snapshot: bool = False
     ages: bool = False
+    asks: bool = False
     is_in_menu: bool = True
 
 
@@ -80,7 +84,7 @@ class Site:
         hour = LastHour()
         views = (
             View("/", "Overview", "overview.html", lambda request: overview(request, hour), ages=True),
-            View("/alerts", "Alerts", "alerts.html", alerts.alerts),
+            View("/alerts", "Alerts", "alerts.html", alerts.alerts, asks=True),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
             View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True),
@@ -95,7 +99,7 @@ class Site:
         self._threads = {asks: ThreadPoolExecutor(4, "view") for asks in (False, True)}
         self._acting, self._done = asyncio.Lock(), deque[object](maxlen=MOST_DONE)
         self._facts: Facts[Key, Any] = Facts(
-            conf.lake, self._read, self._cache_key, lambda key: self._threads[self._views[key[0]].is_of_snapshot]
+            conf.lake, self._read, self._cache_key, lambda key: self._threads[(view := self._views[key[0]]).is_of_snapshot or view.asks]
         )
 
     def application(self, hosts: tuple[str, ...], token: str | None) -> ASGIApp:

@@ -97,6 +97,12 @@ def test_charts_of_a_device_have_its_alerts_the_limits_and_what_was_set_aside(pa
     assert "hot: oven" not in [band["text"] for band in charts[LONG]["bands"]]
 
 
+def test_what_fires_has_the_value_that_came_last_beside_the_one_that_it_began_with(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/alerts")
+    row = page.locator("section[aria-labelledby=declared] tbody tr")
+    assert [row.locator("td").nth(place).inner_text() for place in (5, 6)] == ["301", "319"]
+
+
 def test_a_text_column_splits_the_series_and_a_text_first_makes_bars(page: Page, server: Served) -> None:
     of_devices = "select event_time, device_id, value from silver.readings where metric = 'temperature'"
     page.goto(f"{server.address}/sql?{urlencode({'query': of_devices})}")
