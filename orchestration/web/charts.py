@@ -29,7 +29,7 @@ THINNED = """
     or row_number() over (partition by {line}, part order by value desc) = 1
   order by {line}, x
 """
-"""Those rows of a query for `x` and `value` that are drawn. `line`: columns that a line has in common; `points`: how many it has."""
+"""The rows that are drawn of a query for `x` and `value`. `line`: columns that a line has in common; `points`: how many it has."""
 COMPARED = re.compile(r"\bvalue\s*[<>]=?\s*(-?\d+(?:\.\d+)?)")
 """A comparison of the value with a number, in the condition of an alert."""
 EPISODES = """
