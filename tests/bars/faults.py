@@ -7,8 +7,11 @@ from typing import Any
 
 import yaml
 
+from orchestration.location import Location
+from orchestration.storage.delta import path_of, rows_of
 from tests.bars.plant import Plant
 from tests.services import tidemark
+from tests.waiting import until
 
 Step = Callable[[Plant], object]
 GIB = 1024**3
@@ -100,21 +103,42 @@ def change(plant: Plant, file: str, edit: Callable[[dict[str, Any]], object]) ->
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-def _spoil_conf(plant: Plant) -> None:
-    change(plant, "metrics", lambda content: content["metrics"]["temperature"].update(step_seconds="soon"))
+def _set(file: str, name: str, **settings: object) -> Step:
+    """Write settings of one object of a file of conf."""
+    return lambda plant: change(plant, file, lambda content: content[file][name].update(settings))
 
 
-def _correct_conf(plant: Plant) -> None:
-    change(plant, "metrics", lambda content: content["metrics"]["temperature"].update(step_seconds=60))
+def _replay(plant: Plant) -> None:
+    _succeeds(plant, 0, "replay", "--yes")
 
 
 def _spike(plant: Plant) -> None:
-    plant.devices.spike = 999.0
+    plant.devices.spike = SPIKE
 
 
-def _judge(plant: Plant) -> None:
+def _find_spike(plant: Plant) -> None:
     """The suites are checked by the clock, or by hand."""
-    tidemark(plant.conf, "quality")
+    readings = path_of(Location(plant.folder / "lake"), "silver.readings")
+    until(lambda: bool(rows_of(readings, ["value"], [("value", "=", SPIKE)])), lambda: "silver has no spike", 0.5)
+    _succeeds(plant, 1, "quality", "--report", str(plant.folder / "quality.html"))
+
+
+def _find_no_spike(plant: Plant) -> None:
+    """Among what came since."""
+    _succeeds(plant, 0, "quality", "--report", str(plant.folder / "quality.html"))
+
+
+def _succeeds(plant: Plant, code: int, *command: str) -> None:
+    ended = tidemark(plant.conf, *command)
+    assert ended.returncode == code, ended.stdout + ended.stderr
+
+
+def _fill_disk(plant: Plant) -> None:
+    plant.disk.leave(GIB)
+
+
+def _empty_disk(plant: Plant) -> None:
+    plant.disk.restore()
 
 
 def _all(*steps: Step) -> Step:
@@ -126,6 +150,7 @@ def _nothing(_: Plant) -> None:
 
 
 SILENCE_SECONDS = 20.0
+SPIKE = 999.0
 TEN_MINUTES, TWO_DAYS, ON_TIME = timedelta(minutes=10), timedelta(days=-2), timedelta()
 REACHED = (
     Fault("folder gone", "source lost", "is down: the folder .* is gone", _move_away, _move_back),
@@ -170,9 +195,33 @@ DEVICES = (
         _rename("unit", "unit"),
     ),
 )
-ROWS = (
-    Fault("gate closed", "gate silver.readings", "is closed", _spike, _nothing, is_command=True),
-    Fault("dead letters", "channel pager", "in ops.dead_letters", _answer("pager", 400), _answer("pager", None), is_command=True),
+REFUSED = Fault(
+    "conf refused",
+    "conf",
+    "is not taken up.*metrics.yml:5: .*whole number",
+    _set("metrics", "temperature", step_seconds="soon"),
+    _set("metrics", "temperature", step_seconds=60),
 )
-JUDGED = (Fault("critical expectation", "quality", "No reading is above 900", _judge, _judge),)
-REFUSED = (Fault("conf refused", "conf", "is not taken up.*metrics.yml:5", _spoil_conf, _correct_conf),)
+HELD_BACK = Fault(
+    "conf held back",
+    "conf",
+    "is not taken up.*metrics.yml:5: the window of temperature",
+    _set("metrics", "temperature", step_seconds=120),
+    _set("metrics", "temperature", step_seconds=60),
+)
+DISK = Fault("disk low", "lake disk", "GiB left", _fill_disk, _empty_disk)
+"""Of a lake that has a disk of its own, which only root can make small."""
+GATE = Fault("gate closed", "gate silver.readings", "is closed", _spike, _nothing, is_command=True)
+DEAD_LETTERS = Fault(
+    "dead letters",
+    "channel pager",
+    "in ops.dead_letters",
+    _all(_answer("pager", 400), _silence("press-1")),
+    _all(_answer("pager", None), _wake("press-1")),
+    is_command=True,
+    seconds=SILENCE_SECONDS,
+)
+EXPECTATION = Fault("critical expectation", "quality", "No reading is above 900", _find_spike, _find_no_spike)
+"""After GATE, whose spike it finds."""
+UNREPLAYED = Fault("settings changed", "conf temperature.maximum", "", _set("metrics", "temperature", maximum=5000), _replay)
+"""Before GATE: a replay refuses a spike."""
