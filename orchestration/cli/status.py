@@ -2,15 +2,13 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
 from orchestration.rendering import format_option, show, visible
 from orchestration.utc import to_iso
-
-if TYPE_CHECKING:
-    from orchestration.conf.model import Conf
 
 COLUMNS = ("severity", "subject", "sentence", "since", "command")
 
@@ -21,7 +19,7 @@ COLUMNS = ("severity", "subject", "sentence", "since", "command")
 @click.pass_obj
 def command(obj: dict[str, Any], what: str | None, format: str) -> int:
     """Say what is wrong, and how far each source and each flow is; safe beside a running pipeline. It reads only the lake, and calls no
-    source. Exit code 1: something critical is wrong.
+    source. Exit code 1: something critical is wrong, or the conf has mistakes; then all is said by the conf that ran last.
 
     \b
     part          a part of `tidemark up`, if that runs
@@ -53,16 +51,17 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> int:
       tidemark status
       tidemark status sources --format json
     """
-    from orchestration.conf.load import load
-
-    return _show(load(obj["conf"]), what, format, datetime.now(UTC))
+    return 0 if _show(obj["conf"], what, format, datetime.now(UTC)) else 1
 
 
-def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> int:
+def _show(folder: Path, what: str | None, format: str, now: datetime) -> bool:
+    """Say it; return whether nothing critical is wrong, and the conf has no mistakes."""
+    from orchestration.storage.confs import conf_or_last
     from orchestration.supervisor.health import Severity, known_until, problems
     from orchestration.supervisor.service_state import parts_of
     from orchestration.supervisor.status import FLOW_COLUMNS, SOURCE_COLUMNS, read_status
 
+    conf, mistakes = conf_or_last(folder)
     status, parts = read_status(conf, now), parts_of(conf.lake)
     wrong = problems(conf, now, status)
     if what == "problems":
@@ -80,4 +79,6 @@ def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> int:
     until = known_until(conf)
     up_to = f"known up to {to_iso(until)}" if until else "no run has looked at what comes yet"
     click.echo(f"nothing is wrong: {up_to}" if until and not wrong else up_to, err=True)
-    return int(any(problem.severity is Severity.CRITICAL for problem in wrong))
+    for line in mistakes.splitlines():
+        click.echo(f"not taken up: {visible(line)}", err=True)
+    return not mistakes and all(problem.severity is not Severity.CRITICAL for problem in wrong)

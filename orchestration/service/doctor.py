@@ -1,37 +1,26 @@
 """`tidemark doctor`: what is wrong with this machine, the conf, the lake and what they reach, and the command that fixes it."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
-from orchestration.conf.channel_settings import ChannelSettings
-from orchestration.conf.load import load
+from orchestration.conf.channel_settings import AddressSettings, BrokerSettings
 from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import heap_bytes
 from orchestration.conf.secrets import resolved
-from orchestration.conf.sink_settings import SinkSettings
-from orchestration.conf.transport_settings import (
-    DeltaSettings,
-    HttpSettings,
-    KafkaSettings,
-    KinesisSettings,
-    LandingFolder,
-    MqttSettings,
-    S3Settings,
-    TcpSettings,
-    Transport,
-)
+from orchestration.conf.sink_settings import PostgresSettings
+from orchestration.conf.transport_settings import HttpSettings, KafkaSettings, KinesisSettings, MqttSettings, S3Settings, TcpSettings
 from orchestration.connectors.collector.sockets import bind
 from orchestration.engine.java import heap_of
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
+from orchestration.storage.confs import conf_or_last
 from orchestration.storage.lease import holder_of, is_held
 from orchestration.supervisor.service_state import parts_of
 from orchestration.utc import to_iso
@@ -40,6 +29,7 @@ PATIENCE_SECONDS = 3.0
 BESIDE_THE_HEAP = 1024**3
 """Memory for Python and for what a JVM takes beside its heap."""
 Address = tuple[str, int]
+"""Host and port."""
 Parts = list[dict[str, Any]]
 """Parts of the `up` that runs, see service_state.parts_of."""
 
@@ -58,21 +48,20 @@ def examine(folder: Path) -> Iterator[Finding]:
     """One after the other, as soon as it is known. Nothing is written, no Spark is started, and each address is asked for 3 s at most."""
     yield _of_java()
     try:
-        conf = load(folder)
+        conf, mistakes = conf_or_last(folder)
     except ConfError as error:
         yield Finding("conf", "bad", str(error), "tidemark check")
         return
-    yield Finding("conf", "warning" if conf.warnings else "good", "\n".join(conf.warnings) or "no mistakes", f"{conf.command} check")
+    warnings = "\n".join(conf.warnings)
+    verdict = "bad" if mistakes else "warning" if warnings else "good"
+    yield Finding("conf", verdict, mistakes or warnings or "no mistakes", f"{conf.command} check")
     parts = parts_of(conf.lake)
     yield _of_memory(conf, parts)
     yield from _of_lake(conf)
     listed = [*_of_health(conf)]
     yield from listed
     yield from _of_ports(conf, parts)
-    reached = [_reached(f"source {name}", partial(_of_transport, source.transport)) for name, source in conf.sources.items()]
-    reached += [_reached(f"sink {name}", partial(_of_sink, sink)) for name, sink in conf.sinks.items()]
-    reached += [_reached(f"channel {name}", partial(_of_channel, channel)) for name, channel in conf.channels.items()]
-    yield from (finding for finding in reached if finding and finding.what not in {problem.what for problem in listed})
+    yield from _of_servers(conf, {finding.what for finding in listed})
 
 
 def _of_java() -> Finding:
@@ -146,66 +135,49 @@ def _of_ports(conf: Conf, parts: Parts) -> Iterator[Finding]:
             yield Finding(f"port of {name}", "good" if is_own else "bad", text, "" if is_own else "set another port in the conf")
 
 
-def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding | None:
+def _of_servers(conf: Conf, listed: Collection[str]) -> Iterator[Finding]:
+    """Ask whether they listen; not those that are in the list of what is wrong: a run has asked more of them than that."""
+    targets: list[tuple[str, object, str]] = [(f"source {name}", source.transport, "sources.yml") for name, source in conf.sources.items()]
+    targets += [(f"sink {name}", getattr(sink, sink.chosen[0]), "pipeline.yml") for name, sink in conf.sinks.items()]
+    targets += [(f"channel {name}", getattr(channel, channel.chosen[0]), "alerts.yml") for name, channel in conf.channels.items()]
+    for what, settings, file in targets:
+        if what in listed:
+            continue
+        try:
+            address = _address_of(settings, file)
+        except TidemarkError as error:
+            yield Finding(what, "bad", str(error))
+            continue
+        if address is not None:
+            yield _of_server(what, *address)
+
+
+def _of_server(what: str, host: str, port: int) -> Finding:
     try:
-        address = where()
-        if isinstance(address, Path):
-            if not address.is_dir():
-                return None  # health tells it of a folder that is gone, and of one that is not there yet
-        elif address is not None:
-            socket.create_connection(address, PATIENCE_SECONDS).close()
-    except TidemarkError as error:
-        return Finding(what, "bad", str(error))
+        socket.create_connection((host, port), PATIENCE_SECONDS).close()
     except OSError as error:
-        assert not isinstance(address, Path) and address is not None
-        return Finding(what, "bad", f"{address[0]}:{address[1]} cannot be reached: {error.strerror or error}", "tidemark status")
-    name = address if address is None or isinstance(address, Path) else ":".join(map(str, address))
-    return Finding(what, "good", "comes to us" if name is None else f"{name} answers")
+        return Finding(what, "bad", f"{host}:{port} cannot be reached: {error.strerror or error}", "tidemark status")
+    return Finding(what, "good", f"{host}:{port} answers")
 
 
-def _of_transport(transport: Transport) -> Address | Path | None:
-    """Return the address of a source; None if its events are pushed, or a library knows the address."""
-    match transport:
-        case LandingFolder():
-            return transport.path
-        case DeltaSettings():
-            return transport.table
-        case KafkaSettings():
-            return _first_of(transport.servers)
+def _address_of(settings: object, file: str) -> Address | None:
+    """Return where a server listens; None for folders, for what is pushed to us, and where a library knows the address."""
+    match settings:
         case MqttSettings():
-            return transport.host, transport.port
-        case S3Settings() | KinesisSettings():
-            return _of_url(transport.endpoint) if transport.endpoint else None
-    return None
+            return settings.host, settings.port
+        case PostgresSettings():
+            from psycopg.conninfo import conninfo_to_dict
 
-
-def _of_channel(channel: ChannelSettings) -> Address | None:
-    """None for what apprise knows."""
-    if channel.kafka:
-        return _first_of(channel.kafka.servers)
-    settings = channel.webhook or channel.alertmanager
-    return _of_url(resolved(settings.url, "alerts.yml")) if settings else None
-
-
-def _of_sink(sink: SinkSettings) -> Address | Path | None:
-    if sink.kafka:
-        return _first_of(sink.kafka.servers)
-    if sink.webhook:
-        return _of_url(resolved(sink.webhook.url, "pipeline.yml"))
-    if sink.postgres:
-        from psycopg.conninfo import conninfo_to_dict
-
-        parameters = conninfo_to_dict(resolved(sink.postgres.dsn, "pipeline.yml"))
-        host = str(parameters.get("host") or "")
-        return (host, int(parameters.get("port") or 5432)) if host and not host.startswith("/") else None
-    return None
-
-
-def _first_of(servers: str) -> Address:
-    host, _, port = servers.split(",", maxsplit=1)[0].strip().rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def _of_url(url: str) -> Address:
+            parameters = conninfo_to_dict(resolved(settings.dsn, file))
+            host = str(parameters.get("host") or "")
+            return (host, int(parameters.get("port") or 5432)) if host and not host.startswith("/") else None
+        case KafkaSettings() | BrokerSettings():
+            url = f"//{settings.servers.split(',', maxsplit=1)[0].strip()}"
+        case AddressSettings():
+            url = resolved(settings.url, file)
+        case S3Settings(endpoint=str(endpoint)) | KinesisSettings(endpoint=str(endpoint)):
+            url = endpoint
+        case _:
+            return None
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

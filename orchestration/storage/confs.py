@@ -14,6 +14,7 @@ from pathlib import Path
 from orchestration.conf.changes import Change, Consequence, SettingPath, changes, grouped, line_of
 from orchestration.conf.load import accepted_files, load, read_conf
 from orchestration.conf.model import Conf
+from orchestration.conf.place import place_of
 from orchestration.conf.texts import digest_of, texts_of
 from orchestration.errors import ConfError
 from orchestration.location import Location
@@ -59,6 +60,17 @@ def conf_to_run(folder: Path) -> Conf:
     """Return the conf in a folder; in a part of `up` the one that ran last, where the lake cannot go on with it after a rollback."""
     conf = load(folder)
     return running_conf(conf) if accepted_files() and held_back(LakeStore(conf)) else conf
+
+
+def conf_or_last(folder: Path) -> tuple[Conf, str]:
+    """Return the conf in a folder; where it has mistakes, these, and the conf that ran last."""
+    try:
+        return load(folder), ""
+    except ConfError as error:
+        written = place_of(folder)
+        if written is None or not files_in(written.lake).is_dir():
+            raise
+        return read_conf(folder, files_in(written.lake)), str(error)
 
 
 def running(lake: LakeStore) -> KeptConf | None:

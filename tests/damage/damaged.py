@@ -74,7 +74,7 @@ class Damaged:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """To the command line, whatever conf it is told."""
-        for loader in ("orchestration.conf.load.load", "orchestration.engine.lake.load"):
+        for loader in ("orchestration.conf.load.load", "orchestration.engine.lake.load", "orchestration.storage.confs.load"):
             monkeypatch.setattr(loader, lambda _: self.made)
 
     def answers(self, command: str, *options: str) -> tuple[int, str]:

@@ -32,7 +32,7 @@ def test_a_sound_plant_has_nothing_bad(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     found = findings(conf)
     assert [finding.what for finding in found.values() if finding.verdict == "bad"] == []
-    assert {"java", "conf", "memory", "port of page", "port of source web", "source plant"} <= found.keys()
+    assert {"java", "conf", "memory", "port of page", "port of source web"} <= found.keys()
 
 
 def test_a_conf_with_mistakes_is_named_and_nothing_else_is_guessed(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     conf = bare_conf(tmp_path, quality=Quality(gates={READINGS: GateMode.HOLD}))
     made = Lake(conf)
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: made)
-    monkeypatch.setattr("orchestration.conf.load.load", lambda folder: conf)
+    monkeypatch.setattr("orchestration.storage.confs.load", lambda folder: conf)
     of_gate = [suite(table.split(".")[1], {"table": table, "expectations": [DEVICE]}) for table in (READINGS, LATE)]
     monkeypatch.setattr(suites, "packaged", lambda: of_gate)
     monkeypatch.chdir(tmp_path)
