@@ -22,10 +22,10 @@ MOST_UNDECLARED = 100
 
 @dataclass(frozen=True)
 class Seen:
-    """Rows of one device in the batches of one look, in one table of silver.
+    """Rows of one device in the batches of one look.
 
-    `batches`: how many brought some, ingested from `first_us` to `last_us`. `event_us`: the newest event time, None in quarantine.
-    `lead_us`: by how much the event times are ahead of the arrival, at least.
+    `batches`: how many brought some, ingested from `first_us` to `last_us`. `event_us`: the newest event time, None where all rows are in
+    quarantine. `lead_us`: by how much the event times are ahead of the arrival, at least.
     """
 
     device_id: str
@@ -38,34 +38,26 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Rests:
-    """Accepted readings of one metric of one device in one look, in order of event time: rests of equal values.
-
-    `count`: of rests; `first` and `last`: readings of those, with their values. `begin_us`, `event_us`: event times of the first reading of
-    the last rest, and of the newest. `longest`: the most readings of a rest but the last.
-    """
+class Rest:
+    """Accepted readings of one metric of one device that follow each other and have one value; event times of the first and the last."""
 
     device_id: str
     metric: str
+    value: float
     readings: int
-    count: int
-    first: int
-    first_value: float
-    last: int
-    last_value: float
     begin_us: int
-    event_us: int
-    longest: int = 0
+    end_us: int
 
 
 @dataclass(frozen=True)
 class SeenSource:
-    """The fate of a source in one batch: `readings` on time, and `late` ones, of which the newest event time is `late_event_us`."""
+    """Readings of a source in one look: on time, and late ones. `late_at_us`: when the first of these was ingested; `late_event_us`: the
+    newest of their event times."""
 
     source: str
-    at_us: int
     readings: int
     late: int
+    late_at_us: int = 0
     late_event_us: int | None = None
 
 
@@ -108,16 +100,15 @@ class WatchedMetric:
     readings: int = 0
     changes: int = 0
 
-    def add(self, rests: Rests) -> None:
-        goes_on = rests.first_value == self.value
-        self.event_us = max(self.event_us, rests.event_us)
-        self.readings += rests.readings
-        self.changes += rests.count - goes_on
-        if goes_on:
-            self.equal += rests.first
-        if rests.count > 1 or not goes_on:
-            self.longest = max(self.longest, self.equal, rests.longest)
-            self.value, self.equal, self.equal_since_us = rests.last_value, rests.last, rests.begin_us
+    def add(self, rest: Rest) -> None:
+        self.readings += rest.readings
+        self.event_us = max(self.event_us, rest.end_us)
+        if rest.value == self.value:
+            self.equal += rest.readings
+        else:
+            self.changes += 1
+            self.longest = max(self.longest, self.equal)
+            self.value, self.equal, self.equal_since_us = rest.value, rest.readings, rest.begin_us
 
 
 @dataclass
@@ -130,14 +121,11 @@ class WatchedDevice:
     ahead_us: int = 0
     ahead_since_us: int = 0
 
-    def add(self, rows: list[Seen]) -> None:
-        events = [row.event_us for row in rows if row.event_us is not None]
-        ahead = min((row.lead_us for row in rows if row.lead_us is not None), default=0)
-        first, last = min(row.first_us for row in rows), max(row.last_us for row in rows)
-        self.source = rows[0].source
-        self.arrivals.add(Seen("", self.source, max(row.batches for row in rows), first, last, max(events, default=None)))
-        self.ahead_since_us = self.ahead_since_us if self.ahead_us > 0 else first
-        self.ahead_us = max(ahead, 0)
+    def add(self, seen: Seen) -> None:
+        self.source = seen.source
+        self.arrivals.add(seen)
+        self.ahead_since_us = self.ahead_since_us if self.ahead_us > 0 else seen.first_us
+        self.ahead_us = max(seen.lead_us or 0, 0)
 
 
 @dataclass
@@ -181,42 +169,37 @@ def watched_devices(lake: Location) -> StateFile[WatchedDevices]:
 
 
 def add_rows(watched: WatchedDevices, rows: Iterable[Seen]) -> None:
-    """Note what came. A device that sends only what goes to quarantine is not new: any text may stand there."""
-    by_device: dict[str, list[Seen]] = {}
-    for row in rows:
-        by_device.setdefault(row.device_id, []).append(row)
-    for device_id, together in by_device.items():
-        device = watched.devices.get(device_id)
-        if device is None and any(row.event_us is not None for row in together):
-            first = min(row.first_us for row in together)
-            device = watched.devices[device_id] = WatchedDevice(together[0].source, Arrivals(first))
-        if device is not None:
-            device.add(together)
+    """Note what came, a row for each device. A device that sends only what goes to quarantine is not new: any text may stand there."""
+    for seen in rows:
+        if seen.event_us is not None:
+            watched.devices.setdefault(seen.device_id, WatchedDevice(seen.source, Arrivals(seen.first_us)))
+        if (device := watched.devices.get(seen.device_id)) is not None:
+            device.add(seen)
             watched.at_us = max(watched.at_us, device.arrivals.last_us)
     for device_id in [name for name, device in watched.devices.items() if device.arrivals.last_us < watched.at_us - FORGOTTEN_US]:
         del watched.devices[device_id]
 
 
-def add_rests(watched: WatchedDevices, rests: Iterable[Rests]) -> None:
-    """Note values. `rests`: after the rows of the same look."""
-    for seen in rests:
-        if (device := watched.devices.get(seen.device_id)) is not None:
-            device.metrics.setdefault(seen.metric, WatchedMetric(seen.event_us)).add(seen)
+def add_rests(watched: WatchedDevices, rests: Iterable[Rest]) -> None:
+    """Note values. `rests`: in order of time, after the rows of the same look."""
+    for rest in rests:
+        if (device := watched.devices.get(rest.device_id)) is not None:
+            device.metrics.setdefault(rest.metric, WatchedMetric(rest.end_us)).add(rest)
 
 
-def add_sources(watched: WatchedDevices, batches: Iterable[SeenSource], bounds: Mapping[str, Bounds] = MappingProxyType({})) -> None:
-    """Note what was late. `batches`: in their order, after the rows of the same look. `bounds`: by source; equal ones are of one lane."""
-    for batch in batches:
-        source = watched.sources.setdefault(batch.source, WatchedSource())
-        if batch.readings:
-            watched.sources[batch.source] = WatchedSource()
-        elif batch.late:
-            source.since_us = source.since_us if source.late else batch.at_us
-            source.late += batch.late
-            lane = (device.arrivals for device in watched.devices.values() if bounds.get(device.source) == bounds.get(batch.source))
+def add_sources(watched: WatchedDevices, seen: Iterable[SeenSource], bounds: Mapping[str, Bounds] = MappingProxyType({})) -> None:
+    """Note what was late, after the rows of the same look. `bounds`: by source; equal ones are of one lane."""
+    for row in seen:
+        if row.readings:
+            watched.sources[row.source] = WatchedSource()
+        elif row.late:
+            source = watched.sources.setdefault(row.source, WatchedSource())
+            source.since_us = source.since_us if source.late else row.late_at_us
+            source.late += row.late
+            lane = (device.arrivals for device in watched.devices.values() if bounds.get(device.source) == bounds.get(row.source))
             newest = max((arrivals.event_us for arrivals in lane if arrivals.event_us is not None), default=None)
-            if batch.late_event_us is not None and newest is not None:
-                source.behind_us = max(newest - batch.late_event_us, 0)
+            if row.late_event_us is not None and newest is not None:
+                source.behind_us = max(newest - row.late_event_us, 0)
 
 
 def add_undeclared(watched: WatchedDevices, rows: Iterable[tuple[str, Undeclared]]) -> None:

@@ -7,10 +7,11 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from orchestration.conf.diagnostic import counted
-from orchestration.jobs.watched_devices import Arrivals, Undeclared, WatchedDevice, WatchedDevices, WatchedMetric
+from orchestration.jobs.watched_devices import Arrivals, WatchedDevice, WatchedDevices, WatchedMetric
 from orchestration.rendering import lasting
 from orchestration.supervisor.problem import Problem, Severity
 from orchestration.utc import from_micros
+from silver.policy import Bounds
 from silver.reasons import shortened
 
 SECOND_US = 1_000_000
@@ -20,7 +21,7 @@ QUIET_US = 30 * SECOND_US
 """So long nothing may come at all before that counts as silence: batches of other devices say sooner that time goes on."""
 STUCK_TIMES, LEAST_EQUAL, LEAST_STUCK_US, LEAST_SHARE = 10, 120, 300 * SECOND_US, 0.2
 """A sensor that changed in a fifth of its readings is stuck once so many are equal, and ten times as many as ever before."""
-AHEAD_US = 60 * SECOND_US
+AHEAD_US, HOUR_SECONDS = 60 * SECOND_US, 3600
 GARBLED = "\N{REPLACEMENT CHARACTER}"
 LEAST_LATE = 10
 MOST = 5
@@ -31,21 +32,18 @@ MARGIN = 1.1
 
 @dataclass(frozen=True)
 class Context:
-    """`known_us`: up to here it is known what came, and is there nothing newer: nothing came. `heard_since_us`: by source, when
-    it began to answer this run, or again after an outage.
+    """`known_us`: up to here it is known what came, and is there nothing newer: nothing came. `is_idle`: bronze has no batch that was not
+    looked at. `registered`: devices that conf or a file declares.
 
-    `is_idle`: bronze has no batch that was not looked at. `registered`: devices that conf or a file declares. `silent_sources`: those that
-    are down, paused or no more in conf. `ahead_us`, `lateness_seconds`: by source; what is further ahead is a
-    wrong clock.
+    `heard_since_us`: by source, when it began to answer this run, or again after an outage; others are down, paused or no more in conf.
+    `bounds`: by source.
     """
 
     known_us: int
-    heard_since_us: Mapping[str, int] = field(default_factory=dict)
+    heard_since_us: Mapping[str, int]
     is_idle: bool = False
     registered: Collection[str] = ()
-    silent_sources: Collection[str] = ()
-    ahead_us: Mapping[str, int] = field(default_factory=dict)
-    lateness_seconds: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 def problems_of_devices(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
@@ -57,7 +55,6 @@ def problems_of_devices(watched: WatchedDevices, context: Context) -> Iterator[P
     yield from _shortened([*_stuck(heard)], "sensors are stuck")
     yield from _shortened([*_ahead(heard, context)], "clocks are ahead")
     yield from _shortened([*_undeclared(watched, context)], "devices have readings in quarantine")
-    yield from _garbled(watched)
     yield from _late(watched, context)
 
 
@@ -72,7 +69,7 @@ def _of_silence(devices: Mapping[str, WatchedDevice], silent: set[str], context:
     """One for each device; for a source of which no device is heard only one: then it is not the devices."""
     by_source = defaultdict[str, list[str]](list)
     for name, device in devices.items():
-        if device.source not in context.silent_sources and device.arrivals.count >= LEAST_ARRIVALS:
+        if device.source in context.heard_since_us and device.arrivals.count >= LEAST_ARRIVALS:
             by_source[device.source].append(name)
     alone = list[str]()
     for source, names in by_source.items():
@@ -110,42 +107,33 @@ def _is_stuck(metric: WatchedMetric) -> bool:
 
 def _ahead(devices: Mapping[str, WatchedDevice], context: Context) -> Iterator[Problem]:
     for name, device in devices.items():
-        if device.ahead_us > context.ahead_us.get(device.source, AHEAD_US):
+        bounds = context.bounds.get(device.source)
+        # Whoever allows hours means forecasts.
+        allowed_us = SECOND_US * bounds.ahead_seconds if bounds and bounds.ahead_seconds >= HOUR_SECONDS else AHEAD_US
+        if device.ahead_us > allowed_us:
             text = f"The clock of device {shortened(name)} is ahead by {lasting(device.ahead_us / SECOND_US)}. Set it."
             yield Problem(Severity.WARNING, f"device {name}", text, from_micros(device.ahead_since_us), _view(name))
 
 
 def _undeclared(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
-    view, command = "/quarantine?rule=device_is_known", "tidemark quarantine retry --rule device_is_known"
+    retry = "tidemark quarantine retry --rule device_is_known"
     for name, rows in watched.undeclared.items():
-        if GARBLED in name:
-            continue
         in_quarantine = f"{counted(rows.rows, 'reading')} of source {rows.source} {'is' if rows.rows == 1 else 'are'} in quarantine"
+        severity, is_name = Severity.NOTICE, GARBLED not in name
         if name in context.registered:
-            text, severity = f"{shortened(name)} is declared by now, and {in_quarantine}.", Severity.NOTICE
+            text = f"is declared by now, and {in_quarantine}."
+        elif is_name:
+            severity, text = Severity.WARNING, f"is not in devices.yml: {in_quarantine}. Declare it there, then admit them."
         else:
-            text = f"{shortened(name)} is not in devices.yml: {in_quarantine}. Declare it there, then admit them."
-            severity = Severity.WARNING
-        yield Problem(severity, f"device {name}", text, from_micros(rows.first_us), view, command)
-
-
-def _garbled(watched: WatchedDevices) -> Iterator[Problem]:
-    """One for each source: nobody can declare such a name."""
-    by_source = defaultdict[str, list[Undeclared]](list)
-    for name, rows in watched.undeclared.items():
-        if GARBLED in name:
-            by_source[rows.source].append(rows)
-    for source, garbled in by_source.items():
-        text = f"{counted(sum(rows.rows for rows in garbled), 'reading')} of source {source} came under names with broken letters."
-        remedy = "If all of its names are so, set its encoding in sources.yml; else look at what carries them."
-        since = from_micros(min(rows.first_us for rows in garbled))
-        yield Problem(Severity.NOTICE, f"source {source}", f"{text} {remedy}", since, "/quarantine?rule=device_is_known")
+            text = f"has broken letters: {in_quarantine}. Set the encoding of the source, or look at the device."
+        view, command = "/quarantine?rule=device_is_known", retry if is_name else ""
+        yield Problem(severity, f"device {name}", f"{shortened(name)} {text}", from_micros(rows.first_us), view, command)
 
 
 def _late(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
     for name, source in watched.sources.items():
-        if source.late >= LEAST_LATE and name not in context.silent_sources:
-            behind, bound = source.behind_us / SECOND_US, context.lateness_seconds.get(name, 0)
+        if source.late >= LEAST_LATE and name in context.heard_since_us:
+            behind, bound = source.behind_us / SECOND_US, context.bounds[name].lateness_seconds
             reason = f"they come {lasting(behind)} behind the newest reading of their lane, and its lateness_seconds is {bound:,}"
             remedy = f"Set lateness_seconds of this source to {proposed(behind, bound):,} or more in sources.yml."
             text = f"All {source.late:,} readings of source {name} are late: {reason}. {remedy}"

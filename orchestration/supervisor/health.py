@@ -46,7 +46,6 @@ from silver.policy import Unknown
 __all__ = ["ABOUT", "LAG_VIEW", "Problem", "Severity", "known_until", "problems"]
 LITTLE_BYTES, LITTLE_MEMORY = 2 * 1024**3, 256 * 1024**2
 LONGEST_LAG_SECONDS, LAG_VIEW = 180.0, "/batches"
-HOUR_SECONDS = 3600
 MOST = 5
 """Problems of one kind that are listed one by one."""
 COMMAND = re.compile(r"`(tidemark (?!check|doctor|logs|status)[^`]+)`")
@@ -96,17 +95,13 @@ def _of_service(lake: Location, is_written: bool) -> Iterator[Problem]:
     service = read_service(lake)
     if is_held(folder_of(lake)) and service is not None:
         is_written |= any(part.name == "streams" for part in service.parts)  # it is about to, or is listed itself
-        for part in service.parts:
-            if part.state != "running" and part.reason is not None:  # else it is about to start
-                yield _of_part(part)
+        # One without a reason is about to start.
+        yield from (_of_part(part) for part in service.parts if part.state != "running" and part.reason is not None)
     elif service is not None and not is_written:
-        was_killed = any(part.pid is not None for part in service.parts)
-        how = "is gone without a word" if was_killed else "was ended"
-        beat = last_beat(lake)
+        how = "is gone without a word" if any(part.pid is not None for part in service.parts) else "was ended"
+        text, beat = f"Nothing runs: `tidemark up` {how}, and no event is taken in.", last_beat(lake)
         since = datetime.fromtimestamp(beat, UTC) if beat else None
-        yield Problem(
-            Severity.CRITICAL, "lake", f"Nothing runs: `tidemark up` {how}, and no event is taken in.", since, "/runs", "tidemark up"
-        )
+        yield Problem(Severity.CRITICAL, "lake", text, since, "/runs", "tidemark up")
         return
     if not is_written:
         yield Problem(Severity.WARNING, "lake", "Nothing writes the lake now: what is shown does not move.", None, "/runs", "tidemark up")
@@ -233,24 +228,23 @@ def _of_devices(conf: Conf, status: Status) -> Iterator[Problem]:
     if (watched := _watched(conf.lake)) is None:
         return
     registered = _registered(conf.lake, _versions(conf.lake, REGISTRY))
-    is_idle = watched.bronze_batch >= _newest_batch(conf)
-    holder = holder_of(conf.lake) if is_held(conf.lake) else None
-    began_us = to_micros(from_iso(holder.since)) if holder else 0
-    up = [row["source"] for row in status.sources if row["state"] not in ("down", "paused")]
-    answered_at = {name: answers_since(conf.lake, "source", name) for name in up}
-    heard = {name: to_micros(at) if at else 0 for name, at in answered_at.items() if not holder or (at and to_micros(at) >= began_us)}
     until = known_until(conf)
     context = Context(
-        known_us=to_micros(until) if until and is_idle else watched.at_us,
-        heard_since_us=heard,
-        is_idle=is_idle,
+        known_us=to_micros(until) if until else 0,
+        heard_since_us=_heard_since(conf.lake, status),
+        is_idle=watched.bronze_batch >= _newest_batch(conf),
         registered=registered if conf.policy.unknown_device is Unknown.QUARANTINE else {*registered, *watched.devices},
-        silent_sources={*watched.sources, *(device.source for device in watched.devices.values())} - heard.keys(),
-        # Whoever allows hours means forecasts.
-        ahead_us={name: 1_000_000 * own.ahead_seconds for name, own in conf.bounds.items() if own.ahead_seconds >= HOUR_SECONDS},
-        lateness_seconds={name: own.lateness_seconds for name, own in conf.bounds.items()},
+        bounds=conf.bounds,
     )
     yield from problems_of_devices(watched, context)
+
+
+def _heard_since(lake: Location, status: Status) -> dict[str, int]:
+    """Return since when this run hears of each source that answers."""
+    holder = holder_of(lake) if is_held(lake) else None
+    up = [row["source"] for row in status.sources if row["state"] not in ("down", "paused")]
+    heard = {name: to_micros(at) if (at := answers_since(lake, "source", name)) else 0 for name in up}
+    return {name: since for name, since in heard.items() if holder is None or since >= to_micros(from_iso(holder.since))}
 
 
 @lru_cache

@@ -4,46 +4,40 @@ import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gold.alerts.messages import Change
 from gold.alerts.spec import NoticePolicy
 from gold.alerts.states import FIRING, NORMAL
-from orchestration.alerts.delivery import Topics, tell
+from orchestration.alerts.delivery import Topics
 from orchestration.alerts.notifications import state_file
 from orchestration.alerts.stages import EntityState
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.all import channels
+from orchestration.connectors.outages import Kind
 from orchestration.engine.progress import Progress
-from orchestration.errors import DownError
 from orchestration.supervisor.health import Problem, Severity, problems
-from orchestration.supervisor.sinks import Senders
+from orchestration.supervisor.sinks import ChannelSender
 
 VIEWS = ("overview", "alerts", "devices", "batches", "quarantine", "quality", "runs")
 ALERTS = tuple(f"problem.{view}" for view in VIEWS)
 """Alerts by the view that shows more, so that one can be silenced. Alerts of alerts.yml have no dot in their names."""
-POLICY = NoticePolicy(max_per_hour=6)
-LOOK_SECONDS = 3.0
+POLICIES = dict.fromkeys(ALERTS, NoticePolicy(max_per_hour=6))
 
 
-class ProblemSender(Senders):
+class ProblemSender(ChannelSender):
     """Entries of the list, and their ends, to all channels that are to have them."""
 
-    look_seconds = LOOK_SECONDS
+    look_seconds = 3.0
+    kind: Kind = "problems"
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event) -> None:
-        self._channels = {name: channel for name, channel in channels(conf).items() if conf.channels[name].tells_problems}
-        super().__init__(conf, progress, stop, "problems", self._channels)
+        super().__init__(conf, progress, stop, {name: one for name, one in channels(conf).items() if conf.channels[name].tells_problems})
 
-    def _step(self, name: str) -> bool:
-        now, policies = datetime.now(UTC), dict.fromkeys(ALERTS, replace(POLICY, channels=(name,)))
+    def _topics(self, name: str, now: datetime) -> Topics:
         others = [problem for problem in problems(self._conf, now) if problem.subject != f"channel {name}"]  # nobody would hear of itself
         file = state_file(self._conf.lake, f"{name}.problems")
-        topics = Topics(file, policies, lambda state: (state, [*changes_of(others, state.standings, now)]))
-        sent = tell(self._conf, name, self._channels[name], now, topics)
-        if sent and sent.down is not None:
-            raise DownError(sent.down, sent.retry_after)
-        return sent is not None
+        return Topics(file, POLICIES, lambda state: (state, [*changes_of(others, state.standings, now)]))
 
 
 def changes_of(listed: Iterable[Problem], standings: Mapping[str, EntityState], now: datetime) -> Iterator[Change]:

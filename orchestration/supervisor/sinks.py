@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from orchestration.alerts.delivery import tell
+from orchestration.alerts.delivery import Topics, tell
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.all import channels
 from orchestration.connectors.channels.channel import Channel
@@ -118,16 +118,22 @@ class SinkSender(Senders):
 class ChannelSender(Senders):
     """Messages about alerts to channels."""
 
+    kind: Kind = "channel"
+
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Channel] | None = None) -> None:
         """`declared`: instead of those of the conf."""
         self._channels = channels(conf) if declared is None else declared
-        super().__init__(conf, progress, stop, "channel", self._channels)
+        super().__init__(conf, progress, stop, self.kind, self._channels)
 
     def _step(self, name: str) -> bool:
-        sent = tell(self._conf, name, self._channels[name], datetime.now(UTC))
+        now = datetime.now(UTC)
+        sent = tell(self._conf, name, self._channels[name], now, self._topics(name, now))
         if sent and sent.dead:
             warning = "messages are in ops.dead_letters; `tidemark alerts resend` sends them again"
             self._progress.notice(Notice(warning, {"channel": name, "messages": str(sent.dead)}))
         if sent and sent.down is not None:
             raise DownError(sent.down, sent.retry_after)
         return sent is not None
+
+    def _topics(self, name: str, now: datetime) -> Topics | None:
+        """None: those of a run."""

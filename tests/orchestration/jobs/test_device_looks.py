@@ -87,6 +87,10 @@ def test_a_device_is_heard_wherever_silver_puts_what_it_sends_but_quarantine_mak
     )
     assert (state.sources["plant"].late, state.sources["plant"].behind_us) == (1, 6 * 3_600_000_000 - 60_000_000)
     assert (state.undeclared["PMP-11"].rows, state.undeclared["PMP-11"].source) == (4, "plant")
+    future = row(3, "oven", -timedelta(hours=3)) | {"broken_rules": ["event_time_is_not_in_the_future"], "payload": b"{}"}
+    write(lake, "silver.quarantine", future)
+    write(lake, "silver.readings", row(3, "oven"))
+    assert pass_batch(lake, 3, readings=1, quarantined=1).devices["oven"].ahead_us == 0  # one odd row says nothing of the clock
 
 
 def test_equal_readings_in_a_row_are_counted_exactly_also_where_looks_cut_them(lake: LakeStore) -> None:

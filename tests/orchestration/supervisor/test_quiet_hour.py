@@ -1,6 +1,7 @@
 """An hour of the simulator, as a run would see it in batches of five seconds: no problem where none is, and the one that is put in."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from orchestration.conf.load import load
 from orchestration.connectors.simulator.messages import Arrivals, Defect, Floats, Ints, Kind, Messages
 from orchestration.connectors.simulator.plan import WITHOUT_END, Odds, Plan, plan
-from orchestration.jobs.watched_devices import Rests, Seen, SeenSource, WatchedDevices, add_rests, add_rows, add_sources
+from orchestration.jobs.watched_devices import Rest, Seen, SeenSource, WatchedDevices, add_rests, add_rows, add_sources
 from orchestration.supervisor.device_health import Context, problems_of_devices
 from orchestration.utc import to_micros
 from tests.rows import at
@@ -32,22 +33,18 @@ def note(watched: WatchedDevices, messages: Messages, made: Plan, at_us: int) ->
     for device in {int(row["device"]) for row in messages}:
         rows, name = messages[messages["device"] == device], made.devices[device].device_id
         future = rows["kind"] == Kind.FUTURE
-        accepted, refused = rows["event_us"][~future], rows["event_us"][future]
-        together = [Seen(name, "plant", 1, at_us, at_us, int(accepted.max()), int(accepted.min()) - at_us)] if len(accepted) else []
-        together += [Seen(name, "plant", 1, at_us, at_us, None, int(refused.min()) - at_us)] if len(refused) else []
-        add_rows(watched, together)
+        accepted, leads = rows["event_us"][~future], rows["event_us"] - at_us
+        newest = int(accepted.max()) if len(accepted) else None
+        add_rows(watched, [Seen(name, "plant", 1, at_us, at_us, newest, int(leads.min()))])
         for metric in {*rows["metric"][~future].tolist()}:
             of_metric = np.sort(rows[~future & (rows["metric"] == metric)], order="event_us")
-            add_rests(watched, [_rests(name, made.metrics[metric].name, of_metric["event_us"], of_metric["value"][:, 0])])
+            add_rests(watched, _rests(name, made.metrics[metric].name, of_metric["event_us"], of_metric["value"][:, 0]))
 
 
-def _rests(device: str, metric: str, events: Ints, values: Floats) -> Rests:
+def _rests(device: str, metric: str, events: Ints, values: Floats) -> Iterator[Rest]:
     begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    lengths = np.diff(np.append(begins, len(values))).tolist()
-    return Rests(
-        *(device, metric, len(values), len(lengths), lengths[0], float(values[0]), lengths[-1], float(values[-1])),
-        *(int(events[begins[-1]]), int(events[-1]), max(lengths[:-1], default=0)),
-    )
+    for rest in np.split(np.arange(len(values)), begins[1:]):
+        yield Rest(device, metric, float(values[rest[0]]), len(rest), int(events[rest[0]]), int(events[rest[-1]]))
 
 
 def listed_in_an_hour(seed: int, silent: str = "") -> Counter[str]:
@@ -63,8 +60,8 @@ def listed_in_an_hour(seed: int, silent: str = "") -> Counter[str]:
             messages = messages[names[messages["device"]] != silent]
         note(watched, messages, made, at_us)
         late = int((messages["kind"] == Kind.LATE).sum())
-        add_sources(watched, [SeenSource("plant", at_us, len(messages) - late, late, None)])
-        known = Context(at_us, registered=registered, is_idle=True)
+        add_sources(watched, [SeenSource("plant", len(messages) - late, late, at_us)])
+        known = Context(at_us, {"plant": 0}, registered=registered, is_idle=True)
         subjects.update(problem.subject for problem in problems_of_devices(watched, known))
     return subjects
 
