@@ -19,7 +19,7 @@ COLUMNS = ("severity", "subject", "sentence", "since", "command")
 @click.pass_obj
 def command(obj: dict[str, Any], what: str | None, format: str) -> int:
     """Say what is wrong, and how far each source and each flow is; safe beside a running pipeline. It reads only the lake, and calls no
-    source. Exit code 1: something critical is wrong, or the conf has mistakes; then all is said by the conf that ran last.
+    source. Exit code 1: something critical is wrong, or the conf has mistakes; then all is said by the one that `up` has taken up.
 
     \b
     part          a part of `tidemark up`, if that runs

@@ -63,7 +63,7 @@ def conf_to_run(folder: Path) -> Conf:
 
 
 def conf_or_last(folder: Path) -> tuple[Conf, str]:
-    """Return the conf in a folder; where it has mistakes, these, and the conf that ran last."""
+    """Return the conf in a folder; where it has mistakes, the one that `up` has taken up, and the mistakes."""
     try:
         return load(folder), ""
     except ConfError as error:

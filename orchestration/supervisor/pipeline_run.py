@@ -143,13 +143,16 @@ class PipelineRun:
             self._progress.notice(Notice("fields have changed", {"reason": sentence}))
 
     def look_at_devices(self) -> None:
-        """Note who sent what, for the list of what is wrong."""
-        if LEDGER_FLOW in self._jobs:
+        """Note who sent what, for the list of what is wrong, every LOOK_SECONDS."""
+        if LEDGER_FLOW in self._jobs and time.monotonic() >= self._look_at:
+            self.account()
             device_looks.look(self._lake)
+            self._look_at = time.monotonic() + LOOK_SECONDS
 
     def gold_cycle(self) -> None:
         """Bring gold up to silver, then the ledger, what is late and the snapshot; then rest as long as that took, up to PAUSE_SECONDS."""
         self._judge_ahead()
+        self.look_at_devices()
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)
@@ -158,9 +161,7 @@ class PipelineRun:
             self._seen_by_gold = moved
         self.account()
         answer = self._retry_as_requested()
-        if begin >= self._look_at:
-            self.look_at_devices()
-            self._look_at = time.monotonic() + LOOK_SECONDS
+        self.look_at_devices()
         if (versions := (*moved, *self._versions(LEDGER))) != self._settled or self._tick_alerts():
             self.settle()
             self._settled = versions

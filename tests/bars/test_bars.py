@@ -153,7 +153,7 @@ def _is_usual(running: Bars) -> bool:
 
 
 def end_and_start(bars: Bars) -> None:
-    """A killed `up` is told by `status`, as its page is gone too. Meanwhile a device that was undeclared is declared, and admitted."""
+    """A killed `up` is told by `status`, as its page is gone too. Then an undeclared device is declared, and what it sent is admitted."""
     os.kill(bars.up.process.pid, signal.SIGKILL)
     bars.up.process.wait()
     until(lambda: not bars.up.left())
@@ -162,9 +162,10 @@ def end_and_start(bars: Bars) -> None:
     assert (status.returncode, worst["subject"], worst["severity"]) == (1, "lake", "critical")
     assert "Nothing runs: `tidemark up` is gone without a word" in worst["sentence"]
     change(bars.plant, "devices", lambda content: content["devices"].update({"PMP-11": {"groups": ["all"]}}))
+    bars.up = Up(bars.plant.conf)
+    until(lambda: {problem["subject"] for problem in bars.listed().values()} == {"device PMP-11"}, bars.listed, PAUSE_SECONDS)
     retried = tidemark(bars.plant.conf, "quarantine", "retry", "--rule", "device_is_known")
     assert retried.returncode == 0, retried.stderr
-    bars.up = Up(bars.plant.conf)
     until(lambda: not bars.listed(), bars.listed, PAUSE_SECONDS)
 
 
