@@ -16,9 +16,9 @@ from silver.reasons import shortened
 
 SECOND_US = 1_000_000
 SILENT_TIMES, LEAST_SILENCE_US, LEAST_ARRIVALS = 3, 20 * SECOND_US, 5
-"""Silent for three of its own usual pauses, and for 20 s at least: a batch may take some seconds."""
+"""Silent for three of its own usual pauses, and for 20 s at least while others of its source are heard: a batch may take some seconds."""
 QUIET_US = 30 * SECOND_US
-"""So long nothing may come at all before that counts as silence: batches of other devices say sooner that time goes on."""
+"""So long nothing may come from a source: a busy machine takes in the one source later than the other."""
 STUCK_TIMES, LEAST_EQUAL, LEAST_STUCK_US, LEAST_SHARE = 10, 120, 300 * SECOND_US, 0.2
 """A sensor that changed in a fifth of its readings is stuck once so many are equal, and ten times as many as ever before."""
 AHEAD_US, HOUR_SECONDS = 60 * SECOND_US, 3600
@@ -32,8 +32,8 @@ MARGIN = 1.1
 
 @dataclass(frozen=True)
 class Context:
-    """`known_us`: up to here it is known what came, and is there nothing newer: nothing came. `is_idle`: bronze has no batch that was not
-    looked at. `registered`: devices that conf or a file declares.
+    """`known_us`: up to here it is known what came, and is there nothing newer: nothing came. `registered`: devices that conf or a file
+    declares.
 
     `heard_since_us`: by source, when it began to answer this run, or again after an outage; others are down, paused or no more in conf.
     `bounds`: by source.
@@ -41,7 +41,6 @@ class Context:
 
     known_us: int
     heard_since_us: Mapping[str, int]
-    is_idle: bool = False
     registered: Collection[str] = ()
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
@@ -49,7 +48,8 @@ class Context:
 def problems_of_devices(watched: WatchedDevices, context: Context) -> Iterator[Problem]:
     """Yield the problems of all devices, of each kind a few by name and one for the rest."""
     devices = {name: device for name, device in watched.devices.items() if name in context.registered}
-    silent = {name for name, device in devices.items() if _is_silent(device.arrivals, device.source, context)}
+    newest_us = _newest_by_source(devices)
+    silent = {name for name, device in devices.items() if _is_silent(device, newest_us[device.source], context)}
     yield from _of_silence(devices, silent, context)
     heard = {name: device for name, device in devices.items() if name not in silent}
     yield from _shortened([*_stuck(heard)], "sensors are stuck")
@@ -58,11 +58,21 @@ def problems_of_devices(watched: WatchedDevices, context: Context) -> Iterator[P
     yield from _late(watched, context)
 
 
-def _is_silent(arrivals: Arrivals, source: str, context: Context) -> bool:
+def _newest_by_source(devices: Mapping[str, WatchedDevice]) -> dict[str, int]:
+    newest = dict[str, int]()
+    for device in devices.values():
+        newest[device.source] = max(device.arrivals.last_us, newest.get(device.source, 0))
+    return newest
+
+
+def _is_silent(device: WatchedDevice, newest_us: int, context: Context) -> bool:
+    """Judge by what has come from others of its source, the last at `newest_us`; where nothing comes from it, by the clock."""
+    arrivals, heard_us = device.arrivals, context.heard_since_us.get(device.source, 0)
     if arrivals.count < LEAST_ARRIVALS:
         return False
-    silence = context.known_us - max(arrivals.last_us, context.heard_since_us.get(source, 0))
-    return silence > max(SILENT_TIMES * arrivals.usual_us, QUIET_US if context.is_idle else LEAST_SILENCE_US)
+    beside_others, together = newest_us - max(arrivals.last_us, heard_us), context.known_us - max(newest_us, heard_us)
+    allowed_us = SILENT_TIMES * arrivals.usual_us
+    return beside_others > max(allowed_us, LEAST_SILENCE_US) or together > max(allowed_us, QUIET_US)
 
 
 def _of_silence(devices: Mapping[str, WatchedDevice], silent: set[str], context: Context) -> Iterator[Problem]:

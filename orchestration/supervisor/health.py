@@ -232,7 +232,6 @@ def _of_devices(conf: Conf, status: Status) -> Iterator[Problem]:
     context = Context(
         known_us=to_micros(until) if until else 0,
         heard_since_us=_heard_since(conf.lake, status),
-        is_idle=watched.bronze_batch >= _newest_batch(conf),
         registered=registered if conf.policy.unknown_device is Unknown.QUARANTINE else {*registered, *watched.devices},
         bounds=conf.bounds,
     )

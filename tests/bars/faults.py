@@ -174,7 +174,7 @@ DEVICES = (
         "all 2 of its devices are silent",
         _silence("web-1", "web-2"),
         _wake("web-1", "web-2"),
-        seconds=SILENCE_SECONDS,
+        seconds=30.0,
     ),
     Fault("sensor stuck", "metric temperature of probe", "is stuck: 21.5", _stick, _loosen, seconds=15.0),
     Fault("clock ahead", "device press-3", "clock .* is ahead by", _shift("press-3", TEN_MINUTES), _shift("press-3", ON_TIME)),

@@ -85,7 +85,7 @@ def test_a_device_that_sends_each_quarter_of_an_hour_is_not_silent_after_twenty_
 
 
 def test_what_opens_and_closes_at_any_time_is_not_silent_for_its_longest_pause() -> None:
-    watched, instant = plant(NOON + HOUR), NOON
+    watched, instant = WatchedDevices(), NOON
     for pause in (1, 40, 3, 200, 2, 2, 90, 1, 1, 1):
         instant += pause * SECOND
         add_rows(watched, [seen("door", instant)])
@@ -94,17 +94,23 @@ def test_what_opens_and_closes_at_any_time_is_not_silent_for_its_longest_pause()
 
 def test_where_all_devices_of_a_source_are_silent_one_problem_is_about_the_source() -> None:
     watched, end = plant(NOON + 10 * MINUTE), NOON + 10 * MINUTE
-    assert listed(watched, end + 25 * SECOND, is_idle=True) == []
-    (problem,) = listed(watched, end + 31 * SECOND, is_idle=True)
+    assert listed(watched, end + 25 * SECOND) == []
+    (problem,) = listed(watched, end + 31 * SECOND)
     assert (problem.severity, problem.subject) == (Severity.CRITICAL, "source plant")
     assert problem.sentence == "Nothing comes from source plant any more: all 3 of its devices are silent. Look at what sends to it."
     assert listed(watched, end + HOUR, heard_since_us={}) == []
 
 
+def test_a_source_that_is_taken_in_later_than_others_has_no_silent_devices() -> None:
+    watched, end = plant(NOON + 10 * MINUTE), NOON + 10 * MINUTE
+    add_rows(watched, [replace(seen("door", end + 25 * SECOND), source="logger")])
+    assert listed(watched, watched.at_us) == []
+
+
 def test_while_no_run_listened_nobody_was_silent() -> None:
     watched, end = plant(NOON + 10 * MINUTE), NOON + 10 * MINUTE
     assert listed(watched, end + HOUR, heard_since_us={"plant": end + HOUR - 10 * SECOND}) == []
-    assert listed(watched, end + HOUR, heard_since_us={"plant": end + HOUR - 25 * SECOND}) != []
+    assert listed(watched, end + HOUR, heard_since_us={"plant": end + HOUR - 35 * SECOND}) != []
 
 
 def test_a_backlog_says_nothing_about_the_usual_pauses_and_a_daily_file_is_not_silent_the_minute_after() -> None:

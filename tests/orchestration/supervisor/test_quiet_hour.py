@@ -61,7 +61,7 @@ def listed_in_an_hour(seed: int, silent: str = "") -> Counter[str]:
         note(watched, messages, made, at_us)
         late = int((messages["kind"] == Kind.LATE).sum())
         add_sources(watched, [SeenSource("plant", len(messages) - late, late, at_us)])
-        known = Context(at_us, {"plant": 0}, registered=registered, is_idle=True)
+        known = Context(at_us, {"plant": 0}, registered=registered)
         subjects.update(problem.subject for problem in problems_of_devices(watched, known))
     return subjects
 
