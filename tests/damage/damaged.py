@@ -74,8 +74,8 @@ class Damaged:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """To the command line, whatever conf it is told."""
-        for loader in ("orchestration.conf.load.load", "orchestration.engine.lake.load", "orchestration.storage.confs.load"):
-            monkeypatch.setattr(loader, lambda _: self.made)
+        for loader in ("conf.load.load", "engine.lake.load", "storage.confs.load", "cli.replay.read_conf"):
+            monkeypatch.setattr(f"orchestration.{loader}", lambda _: self.made)
 
     def answers(self, command: str, *options: str) -> tuple[int, str]:
         """Exit code and output of a command."""
