@@ -151,12 +151,13 @@ class PipelineRun:
 
     def gold_cycle(self) -> None:
         """Bring gold up to silver, then the ledger, what is late and the snapshot; then rest as long as that took, up to PAUSE_SECONDS."""
+        readings = self._versions("silver.readings")  # before: gold begins for nothing that alerts have not seen
         self._judge_ahead()
         self.look_at_devices()
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)
-        if (moved := (count_releases(self._lake.conf.lake), *self._versions("silver.readings", TICKS.table))) != self._seen_by_gold:
+        if (moved := (count_releases(self._lake.conf.lake), *readings, *self._versions(TICKS.table))) != self._seen_by_gold:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()
@@ -167,8 +168,7 @@ class PipelineRun:
             self._settled = versions
         if answer is not None:
             answer()
-        now = time.monotonic()
-        self._paused_until = now + min(now - begin, PAUSE_SECONDS)
+        self._paused_until = (now := time.monotonic()) + min(now - begin, PAUSE_SECONDS)
 
     def _judge_ahead(self) -> None:
         """Judge what silver has, also while gold rests, and let it be told. Behind a gate that holds alerts wait for what passes."""
