@@ -29,8 +29,8 @@ MARGIN, LONGEST_EPISODE = timedelta(minutes=30), timedelta(days=1)
 """How much the chart of an episode shows before and behind it, and of one that goes on."""
 LENGTHS = {"30 min": timedelta(minutes=30), "2 h": timedelta(hours=2), "8 h": timedelta(hours=8), "1 d": timedelta(days=1)}
 """How long a silence lasts that is made here."""
-
-
+MOST_SEVERE = ("critical", "warning")
+"""Severities that come first, in this order; one of any other name comes after them."""
 LATELY = timedelta(minutes=10)
 """The newest values are those that came so shortly before the newest snapshot."""
 NEWEST = """
@@ -161,11 +161,14 @@ def unsilence(request: ViewRequest, form: dict[str, str]) -> None:
 
 
 def firing_alerts(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """List what fires, what nobody has seen first, then the latest first; each with `chart`, an address of the page."""
+    """List what fires, what nobody has seen first, then the most severe, then the latest; each with `chart`, an address of the page."""
     rows = [row | {"chart": _address_of_chart(conf, row, now)} for row in firing(conf, now)]
-    return sorted(
-        rows, key=lambda row: (row["seen"] is not None, row["silenced_by"] is not None, -row["changed_at"].timestamp(), row["entity"])
-    )
+    return sorted(rows, key=_how_urgent)
+
+
+def _how_urgent(row: Mapping[str, Any]) -> tuple[bool, bool, int, float, str]:
+    severity = MOST_SEVERE.index(row["severity"]) if row["severity"] in MOST_SEVERE else len(MOST_SEVERE)
+    return row["seen"] is not None, row["silenced_by"] is not None, severity, -row["changed_at"].timestamp(), row["entity"]
 
 
 def _text(form: dict[str, str], name: str) -> str:

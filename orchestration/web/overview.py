@@ -22,7 +22,7 @@ from orchestration.web.alerts import firing_alerts
 from orchestration.web.last_hour import LastHour
 from orchestration.web.queries import ViewRequest
 
-MOST_FIRING, ACCOUNT_PARTS = 5, 120
+ACCOUNT_PARTS = 120
 LAYERS = ("sources", "bronze", "silver", "gold", "sinks")
 Rows = list[dict[str, Any]]
 
@@ -109,8 +109,7 @@ def overview(request: ViewRequest, hour: LastHour) -> Overview:
         for node in nodes
     ]
     account, over_time = _account(conf, next((row["rows"] for row in status.flows if row["table"] == EVENTS), 0))
-    fires = firing_alerts(conf, now)[:MOST_FIRING]
-    more = wrong, known_until(conf), parts_of(conf.lake), {**hour.batches}, fires, over_time
+    more = wrong, known_until(conf), parts_of(conf.lake), {**hour.batches}, firing_alerts(conf, now), over_time
     return Overview(now, find_snapshot(conf.lake), nodes, account, *more)
 
 

@@ -263,10 +263,11 @@ async def _json(read: Callable[[], Any]) -> Response:
 
 
 def _status(facts: Overview | TidemarkError) -> dict[str, Any]:
-    """Return the status line, and of each view how many problems belong to it."""
+    """Return the status line, and of each view how many problems belong to it; each alert that fires unseen is one."""
     if isinstance(facts, TidemarkError):
         return {"status": escape(str(facts)), "counts": {}}
-    counts = Counter(problem.view.partition("?")[0] for problem in facts.problems if problem.view != "/")
+    counts = Counter(problem.view.partition("?")[0] for problem in facts.problems if problem.view != "/" and problem.subject != "alerts")
+    counts["/alerts"] += sum(row["seen"] is None for row in facts.firing)
     return {"status": Markup(render("status.html", facts=facts, now=datetime.now(UTC))), "counts": counts}
 
 

@@ -47,6 +47,8 @@ def open_alerts(page: Page) -> None:
 def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Page, conf: Path) -> None:
     assert "2 alerts fire, and nobody has said that it is seen." in page.inner_text(".troubles")
     assert f"channel pager is down: {HOSTILE}" in page.inner_text(".troubles")
+    of_tab = page.locator("nav[aria-label=Views] a", has_text="Alerts").locator(".count")
+    assert of_tab.inner_text() == "4"  # two that fire, the channel, and its dead letter
     open_alerts(page)
     firing = page.locator("section[aria-labelledby=firing] tbody tr")
     assert sorted(row.locator("td").first.inner_text() for row in firing.all()) == [HOSTILE, "oven"]
