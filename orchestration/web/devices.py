@@ -28,7 +28,7 @@ ALL = """
     from ({counted}) group by device_id)
   select coalesce(newest.device_id, seen.device_id) as name, groups, zone, coalesce(is_known, false) as is_known,
     seen.* exclude (device_id), count(*) over () as devices
-  from newest full join seen using (device_id) order by seen_at nulls first, name limit {most}
+  from newest full join seen using (device_id) order by coalesce(is_known, false) desc, seen_at nulls first, name limit {most}
 """
 SUM = "coalesce(sum(rows) filter (kind = '{kind}'), 0) as {kind}"
 BY_METRIC = """

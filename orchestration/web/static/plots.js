@@ -181,9 +181,8 @@ function firstOf(told) {
   return { label: "at", value: (_, seconds) => (seconds === null ? "" : instant(seconds)) };
 }
 
-function draw(place) {
-  const told = { id: place.id, limits: [], ...JSON.parse(place.dataset.plot) };
-  const devices = [...new Set(told.lines.map((line) => line.device))];
+// `devices`: of all charts of the page, so that a device has one colour in all of them.
+function draw({ place, told }, devices) {
   const data = uPlot.join(told.lines.map((line) => [line.x, line.y]));
   const scales = scalesOf(told);
   const band = ["most", "least"].map((kind) => told.lines.findIndex((line) => line.kind === kind) + 1);
@@ -227,7 +226,9 @@ function draw(place) {
 
 function drawAll() {
   for (const { plot } of drawn) plot.destroy();
-  drawn = [...document.querySelectorAll(".plot")].map(draw);
+  const charts = [...document.querySelectorAll(".plot")].map((place) => ({ place, told: { id: place.id, limits: [], ...JSON.parse(place.dataset.plot) } }));
+  const devices = [...new Set(charts.flatMap(({ told }) => told.lines.map((line) => line.device)))].sort();
+  drawn = charts.map((chart) => draw(chart, devices));
 }
 
 addEventListener("resize", () => {
