@@ -106,12 +106,11 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
     from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
-    from orchestration.conf.load import load
     from orchestration.engine.lake import Lake
     from orchestration.storage.kept_confs import running_conf
     from orchestration.storage.snapshots import find_snapshot
 
-    lake = Lake(running_conf(load(conf)))
+    lake = Lake(running_conf(Lake.open(conf).conf))
     snapshot = find_snapshot(lake.conf.lake)
     tables = open_gold_tables(lake, snapshot, since) if snapshot else None
     return ([], []) if tables is None else (gold_account(lake, tables), gold_discrepancies(tables))
