@@ -61,9 +61,10 @@ def judged_up_to(conf: Conf, now: datetime) -> datetime | None:
 
 def _newest(conf: Conf) -> Iterator[dict[str, Any]]:
     """Yield the last change of each entity; of fast alerts the one that is newer, by event time."""
-    pinned, ends = pinned_alerts(conf.lake), judged_ends(conf)
+    pinned = pinned_alerts(conf.lake)
     exact = {(row["alert"], row["entity"]): row for row in (pinned.newest() if pinned else ()) if row["alert"] in conf.alerts}
     fast = {(row["alert"], row["entity"]): row for row in (fast_file(conf.lake).read() or {}).values()}
+    ends = judged_ends(conf) if fast else {}
     for key, row in exact.items():
         if key not in fast or fast[key]["changed_at"] <= row["changed_at"]:
             yield row | {"is_fast": False}
