@@ -1,6 +1,7 @@
 """`tidemark run`: bring tables up to date, once or continuously."""
 
 import json
+import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
@@ -109,10 +110,12 @@ def _listen(stop: threading.Event) -> None:
 
 def _start(lease: "Lease", stop: threading.Event, session: "Callable[[], SparkSession]") -> "SparkSession":
     """Start the session, under the lease too."""
-    # What a process ignores, the JVM that it starts ignores too: a signal to the whole group, as a terminal and systemd send it,
-    # then reaches this process alone. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # The JVM ignores SIGTERM, so that a signal to the whole group, as a terminal and systemd send it, reaches this process alone. This
+    # process takes it meanwhile, too. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
+    is_starting = [True]
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN) if is_starting else None)
     spark = session()
+    is_starting.clear()
     lease.share(spark)
     _listen(stop)
     return spark

@@ -32,7 +32,12 @@ def require_java() -> None:
     command = java_command()
     # Spark needs this module, which a JRE cut down by jlink may lack; naming it here also makes Java 8 and other strangers fail.
     answer = subprocess.run(
-        [command, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        [command, "--add-modules=jdk.incubator.vector", "-version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # a signal to the group of this process ends the run, and not this look
     )
     if answer.returncode:
         said = answer.stderr.strip() or f"exit code {answer.returncode}"

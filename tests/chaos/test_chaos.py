@@ -8,9 +8,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -59,6 +61,21 @@ def test_a_second_run_is_refused_and_sigterm_and_ctrl_c_end_the_first_after_its_
         stop_after_a_batch(plant, first, signal.SIGTERM)
     with plant.running("run", "--once", *UP_TO_SILVER) as second:
         stop_after_a_batch(plant, second, signal.SIGINT)
+
+
+@pytest.mark.parametrize("program", ["-version", "SparkSubmit"])
+def test_a_run_that_is_told_to_end_while_java_starts_ends(plant: Plant, program: str) -> None:
+    with plant.running("run", *UP_TO_SILVER) as starting:
+        await_while_it_runs(starting, lambda: has_child(starting.pid, program))
+        os.killpg(starting.pid, signal.SIGTERM)
+        assert starting.wait(SECONDS) == 0, plant.log_end()
+
+
+def has_child(pid: int, program: str) -> bool:
+    """Whether a process has a child with this in its command line."""
+    with suppress(psutil.Error):  # a child that has ended meanwhile
+        return any(program in " ".join(child.cmdline()) for child in psutil.Process(pid).children())
+    return False
 
 
 def stop_after_a_batch(plant: Plant, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
