@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.measurements import MEASURED
+from silver.metric import Metric
 from silver.policy import UNASSIGNED_GROUP, Policy, Unknown
 from silver.schema import DEVICES
-from silver.spec import Metric
 
 METRICS = pa.schema(
     [

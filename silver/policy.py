@@ -11,7 +11,8 @@ from pydantic.dataclasses import dataclass
 
 from expectations.rule import Rule
 from expectations.settings import Seconds, Setting, Whole
-from silver.spec import Metric, PayloadFormat
+from silver.metric import Metric
+from silver.spec import PayloadFormat
 
 UNASSIGNED_GROUP = "unassigned"
 _UNKNOWN = (

@@ -38,8 +38,9 @@ from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import run_continuously, run_once
 from orchestration.supervisor.summary import Summary
 from silver.aggregation import Aggregation
+from silver.metric import Metric
 from silver.policy import Policy
-from silver.spec import Metric, Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.waiting import until
 
 SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")

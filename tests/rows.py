@@ -13,9 +13,10 @@ from silver import account
 from silver.aggregation import Aggregation
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.metric import Conversion, Metric
 from silver.policy import Policy, SilverConfig
 from silver.schema import DEVICES, READINGS, REFERENCES
-from silver.spec import Conversion, Metric, Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METRICS = {

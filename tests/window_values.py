@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from silver.aggregation import Aggregation
-from silver.spec import Metric, Wrapping
+from silver.metric import Metric, Wrapping
 
 WIDTH = 1000.0
 Readings = Sequence[tuple[float, float]]

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from gold.windows.spec import IN_ORDER, Group, kept_in_state
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 
 Metrics = Mapping[str, Metric]
 WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"

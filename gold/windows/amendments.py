@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from gold.windows.aggregates import by_window, of_groups, windowed
 from gold.windows.spec import Group
-from silver.spec import Metric
+from silver.metric import Metric
 
 OF_WINDOW = ["device_group", "device_id", "metric", "window_end"]
 OF_ROW = ["bronze_batch", "bronze_row", "part"]

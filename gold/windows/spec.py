@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from expectations.settings import EntryName, Identifier, MetricName, OrAbsent, Seconds, Setting, Text, Unique, UniqueSome
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 
 FeatureName = Annotated[Text, Field(description="A metric, or device.metric.", examples=["temperature"])]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from gold.schema import VECTORS
 from gold.windows.spec import Group, Vector
-from silver.spec import Metric
+from silver.metric import Metric
 
 MICROS = 1_000_000
 LONG_AGO = np.iinfo(np.int64).min // 2

@@ -16,7 +16,7 @@ from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.devices import Device
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.source_settings import SourcesFile
-from silver.spec import Metric
+from silver.metric import Metric
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
 from orchestration.location import Location
+from silver.metric import Metric
 from silver.policy import Bounds, Policy
-from silver.spec import Metric, PayloadFormat
+from silver.spec import PayloadFormat
 
 __all__ = [
     "Conf",

@@ -14,7 +14,7 @@ from gold.flows import TABLE_OF_FLOW
 from orchestration.location import Location
 
 if TYPE_CHECKING:
-    from silver.spec import Metric
+    from silver.metric import Metric
 
 
 def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:

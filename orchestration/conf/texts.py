@@ -19,8 +19,9 @@ from gold.windows.spec import Group
 from orchestration.conf.devices import Device
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder, RegistrySettings
+from silver.metric import Metric
 from silver.policy import Policy
-from silver.spec import Metric, PayloadFormat
+from silver.spec import PayloadFormat
 
 Texts: TypeAlias = Mapping[str, str]
 """A text for each file, by its name without `.yml`."""

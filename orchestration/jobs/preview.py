@@ -26,10 +26,11 @@ from silver import account
 from silver.csv_rows import values_of
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.metric import Metric
 from silver.policy import SilverConfig
 from silver.reasons import Reasons
 from silver.schema import DEVICES, SOMETHING_IS_MEASURED
-from silver.spec import Metric, PayloadFormat
+from silver.spec import PayloadFormat
 
 NOTHING = "without measurements"
 MOST_FIELDS, MOST_RULES = 20, 3

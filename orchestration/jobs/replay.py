@@ -31,9 +31,9 @@ from orchestration.storage.silver_inputs import publish, silver_config
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.tables import Table
 from silver.account import IDENTITY
+from silver.metric import Metric
 from silver.readings import DUPLICATE, LATE, RECORDED, accepted, replayed
 from silver.schema import KEYS
-from silver.spec import Metric
 
 NAME = "replay"
 FEW_ROWS = 100_000

@@ -14,7 +14,7 @@ from orchestration.storage.ops_tables import NOTES
 from orchestration.storage.positions import ALERTS
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.web.queries import ViewRequest
-from silver.spec import Metric
+from silver.metric import Metric
 
 Points = Sequence[tuple[float, float | None]]
 """Seconds since 1970, and values; a null breaks the line."""

@@ -13,7 +13,7 @@ from orchestration.web.charts import PARTS, THINNED, Band, Chart, bands_of, brok
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import ViewRequest
 from orchestration.web.spans import Span, span_of
-from silver.spec import Metric
+from silver.metric import Metric
 
 MOST_GROUPS, MOST_LISTED, LEAST_LISTED, MOST_VALUES, MOST_DEVICES, WORST = 200, 200, 20, 2_000, 6, 3
 NEWEST = "select max(window_end) as newest from {table}_history"

@@ -11,7 +11,7 @@ from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
 from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import ViewRequest
-from silver.spec import Metric
+from silver.metric import Metric
 
 MOST, MOST_PAYLOADS = 500, 50
 OF_WINDOW = """

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from gold.windows.aggregates import aggregates
 from gold.windows.spec import Group
 from silver.aggregation import Aggregation
-from silver.spec import Metric, Wrapping
+from silver.metric import Metric, Wrapping
 from tests.rows import at, measured, rows_of
 from tests.window_values import ODD, TYPES, value_of
 

@@ -20,9 +20,10 @@ from gold.schema import SAMPLES
 from silver.aggregation import Aggregation
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.metric import Metric
 from silver.policy import Policy, SilverConfig
 from silver.schema import DEVICES
-from silver.spec import Metric, Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
 SHAPE = PayloadFormat("json", Origin(field="d"), Time("ts"), metric=Origin(field="m"), value="v")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gold.windows.spec import Group, Vector
 from gold.windows.vectors import features_of, in_blocks, vectors
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.rows import at
 
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 600), "p": Metric("p", Aggregation.SUM, 3600), "h": Metric("h", Aggregation.STDDEV, 600)}

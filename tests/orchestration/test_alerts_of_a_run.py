@@ -14,7 +14,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs.gold.exact_alerts import tick_if_due
 from orchestration.jobs.gold.flows import follow_all
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.lakes import conf, copy_tree, differences, event, land, replay, run, table
 from tests.rows import at
 

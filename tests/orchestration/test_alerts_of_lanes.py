@@ -13,7 +13,7 @@ from gold.windows.spec import Group
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.transport_settings import LandingFolder
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.lakes import SHAPE, conf, differences, event, land, latest, replay, run, table
 from tests.rows import at
 

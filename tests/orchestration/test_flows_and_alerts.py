@@ -22,7 +22,7 @@ from orchestration.jobs import maintenance
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.declared_flow import flow_of
 from tests.lakes import KITCHEN, conf, copied, differences, event, land, recorded, replay, rewrite, run, table, with_batches_of
 from tests.rows import at

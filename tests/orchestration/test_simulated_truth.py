@@ -18,8 +18,8 @@ from orchestration.conf.model import Conf, Device
 from orchestration.connectors.simulator.landing import Landing, in_order
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from silver.aggregation import Aggregation
+from silver.metric import Metric
 from silver.policy import Policy
-from silver.spec import Metric
 from tests.lakes import assert_same, conf, run, table, with_batches_of
 
 KEY = ["device_id", "metric", "event_time"]

@@ -12,7 +12,7 @@ from pyspark.sql import Column, functions
 from gold.windows import aggregates
 from gold.windows.spec import Group, Vector
 from silver.aggregation import Aggregation
-from silver.spec import Metric, Wrapping
+from silver.metric import Metric, Wrapping
 from tests.lakes import event, land, minutes, run
 from tests.planted.day import START, Day
 

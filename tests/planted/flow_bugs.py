@@ -18,7 +18,7 @@ from gold.windows.spec import Group
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold import alert_rows, exact_alerts
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.declared_flow import flow_of
 from tests.lakes import event, land, run
 from tests.planted.day import START, Day

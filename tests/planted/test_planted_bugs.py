@@ -32,7 +32,8 @@ from orchestration.storage.delta import table_of
 from orchestration.storage.retention import RetentionNeeds
 from silver import account as account_of_silver
 from silver import judging, rules
-from silver.spec import Metric, Time
+from silver.metric import Metric
+from silver.spec import Time
 from tests.lakes import DEVICES, SHAPE, conf, event, land, minutes, run
 from tests.planted import aggregation_bugs, flow_bugs
 from tests.planted.day import START, Day

@@ -17,8 +17,9 @@ from silver.aggregation import Aggregation
 from silver.enrich import ReferenceData
 from silver.instants import HOURS_AHEAD, to_instants
 from silver.judging import judged
+from silver.metric import Metric
 from silver.policy import Policy, SilverConfig
-from silver.spec import Metric, Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat, Time
 from silver.time_patterns import time_expression
 from tests.rows import INGESTED_AT, at
 

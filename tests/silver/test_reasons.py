@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from expectations.rule import Rule
 from silver.aggregation import Aggregation
+from silver.metric import Metric
 from silver.policy import Policy, SilverConfig
 from silver.reasons import Reasons
 from silver.rules import BUILT_IN
-from silver.spec import Metric, Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 LONG = PayloadFormat("json", Origin("d"), Time("t", "epoch_s"), metric=Origin("m"), value="v", unit=Origin("u"), zone=Origin(topic=2))
 WIDE = PayloadFormat("json", Origin(topic=2), Time("each.t"), metrics={"temp": "each.x.t", "hum": "each.h"}, each="list")

@@ -10,7 +10,7 @@ from orchestration.audit.verify.compare import NEAR
 from orchestration.audit.verify.confs import ConfHistory
 from orchestration.audit.verify.store import fill
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 
 OF_TYPE = {
     Aggregation.AVERAGE: "sum(value) / count(*)",

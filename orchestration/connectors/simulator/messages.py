@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orchestration.conf.model import Device
 from orchestration.connectors.simulator.plan import MICROSECONDS, Plan
-from silver.spec import Metric
+from silver.metric import Metric
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from orchestration.conf.model import Conf, Device
 from orchestration.errors import ConfError
+from silver.metric import Metric
 from silver.policy import UNASSIGNED_GROUP
-from silver.spec import Metric
 
 DEFAULT_START = datetime(2026, 1, 5, tzinfo=UTC)
 MICROSECONDS = 1_000_000

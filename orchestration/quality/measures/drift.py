@@ -15,7 +15,7 @@ from typing import Any
 from orchestration.quality.measures.context import Context, Row, hour, not_checked, outcome_of
 from orchestration.quality.measures.reference import BINS, SERIES, reference
 from orchestration.quality.outcome import Outcome
-from silver.spec import Metric
+from silver.metric import Metric
 
 RECENT = """
   with series as ({series})

@@ -26,7 +26,7 @@ from orchestration.serving.plots.style import PALE, STYLE, draw_heading, save, s
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.views import View, views
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 
 MAX_ENTITIES = 12
 # Okabe and Ito's colours, which colour-blind people can tell apart, without the yellow, too pale for a line; entities 7 to 12 are dashed.

@@ -12,7 +12,7 @@ from gold.windows.spec import Group, Vector
 from orchestration.engine.windows import Limits, by_entity
 from orchestration.jobs import replay
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.rows import at
 
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 3600), "p": Metric("p", Aggregation.SUM, 7200)}

@@ -22,8 +22,8 @@ from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged
 from silver.aggregation import Aggregation
+from silver.metric import Conversion, Metric
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
-from silver.spec import Conversion, Metric
 from tests.lakes import bare_conf
 from tests.rows import at
 

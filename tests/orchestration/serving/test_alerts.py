@@ -16,7 +16,7 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.storage.tables import LakeStore, ensure
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.commands import Tidemark
 from tests.lakes import bare_conf, write
 

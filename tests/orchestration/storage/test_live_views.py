@@ -25,7 +25,7 @@ from orchestration.storage.delta import INSTANT, version_of
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.lakes import METRICS, conf, event, land, minutes, recorded, run
 from tests.planted.day import START
 from tests.rows import at

@@ -12,7 +12,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import bind, changed_plan
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.lakes import KITCHEN, METRICS, PRESSES, conf
 
 

@@ -19,8 +19,8 @@ from orchestration.audit.verify.silver_evaluator import Registered, evaluate_int
 from orchestration.audit.verify.store import DUPLICATES, LATE, QUARANTINE, READINGS, evaluated_view, opened
 from orchestration.conf.model import Conf
 from silver.aggregation import Aggregation
+from silver.metric import Metric
 from silver.schema import REFERENCES
-from silver.spec import Metric
 from tests.lakes import SHAPE, conf
 from tests.rows import INGESTED_AT, devices, events
 

@@ -16,7 +16,7 @@ from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.audit.verify.store import opened
 from silver.aggregation import Aggregation
-from silver.spec import Metric, Wrapping
+from silver.metric import Metric, Wrapping
 from tests.rows import at
 from tests.window_values import ODD, TYPES, WIDTH, value_of
 

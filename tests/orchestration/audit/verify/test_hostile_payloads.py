@@ -16,9 +16,9 @@ from silver import account
 from silver.aggregation import Aggregation
 from silver.enrich import ReferenceData
 from silver.judging import judged
+from silver.metric import Conversion, Metric
 from silver.policy import Policy, SilverConfig, Unknown
 from silver.schema import DEVICES, REFERENCES
-from silver.spec import Conversion, Metric
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
 from tests.orchestration.audit.verify.hostile_shapes import SHAPES

@@ -8,7 +8,7 @@ from orchestration.connectors.simulator import messages
 from orchestration.connectors.simulator.messages import Floats, Sensors
 from orchestration.connectors.simulator.plan import Odds, Plan
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 
 TEMPERATURE = Metric("temperature", Aggregation.AVERAGE, 60, "degC")
 

@@ -15,7 +15,7 @@ from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
 from silver.aggregation import Aggregation
-from silver.spec import Metric
+from silver.metric import Metric
 from tests.lakes import bare_conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
