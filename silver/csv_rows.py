@@ -6,6 +6,7 @@ inside a value is split by Python: measured, 16 times slower.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -45,26 +46,50 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
 
 
 def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
-    """Whether rows begin with a number that the header of their file does not name, as R writes them: the first row and most of the others.
-    A row with one value more that ends blank has no number, but a separator at its end."""
+    """Whether rows begin with a number that the header of their file does not name, as R writes them: the first row and most of the others,
+    up to a header that comes again. The numbers are 0, 1, 2 .. or 1, 2, 3 .., or names in quotes below a header in quotes: a decimal comma
+    and a new column make rows longer too. A row that ends blank has no number, but a separator at its end."""
+    rows = [*takewhile(lambda row: row != header, rows)]
     if not rows or (shape.quote not in header + rows[0] and rows[0].count(shape.separator) <= header.count(shape.separator)):
         return False  # as nearly always
+    rows = rows[: next(iter(headers_among(pa.array(rows), header, shape)), None)]
     names, *of_rows = _cells(pa.array([header, *rows], pa.string()), shape).to_pylist()
     if names is None or len(shape.columns) not in (0, len(names)):
         return False
-    are_numbered = [len(row) == len(names) + 1 and row[-1] is not None for row in of_rows if row]
-    return are_numbered[:1] == [True] and 2 * sum(are_numbered) > len(are_numbered)
+    firsts = {n: row[0] for n, row in enumerate(of_rows) if row and len(row) == len(names) + 1 and row[-1] is not None}
+    if 0 not in firsts or 2 * len(firsts) <= len(rows):
+        return False
+    if all(row.startswith(shape.quote) for row in (header, *(rows[n] for n in firsts))):
+        is_all_quoted = rows[0].count(shape.quote) >= 2 * len(of_rows[0])
+        return len(set(firsts.values())) == len(firsts) and not is_all_quoted
+    return len(firsts) > 1 and any(all(first == str(n + start) for n, first in firsts.items()) for start in (0, 1))
+
+
+def headers_among(lines: pa.Array, header: str, shape: PayloadFormat) -> list[int]:
+    """Which lines name columns, as the header of their file does. They have the name of the time where the header has it, or anywhere
+    beside the name of another field that is read."""
+    time, others, names = shape.time.field, {*shape.fields} - {shape.time.field}, values_of(header, shape) or []
+    at = names.index(time) if time in names else len(names)
+    may_be = np.flatnonzero(pc.match_substring_regex(lines, rf"(?:\A|\W){re.escape(time)}(?:\W|\z)"))
+    cells = zip(may_be.tolist(), _cells(lines.take(pa.array(may_be)), shape).to_pylist(), strict=True)
+    return [n for n, line in cells if line and time in line and (line[at : at + 1] == [time] or others & {*line})]
+
+
+def twice_named(header: str, shape: PayloadFormat) -> list[str]:
+    """The fields that are read and that a header names more than once: nobody knows which column is meant."""
+    names = values_of(header, shape) or []
+    return [field for field in shape.fields if names.count(field) > 1]
 
 
 def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:
-    """Names of columns, and which lines they are of. A name that is there twice is that of the first, a row number has none."""
+    """Names of columns, and which lines they are of. A header that names a field twice names nothing, a row number has no name."""
     encoded = pc.fill_null(headers, "").dictionary_encode()
     indices, count = encoded.indices.to_numpy(), len(shape.columns)
     for index, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
         if shape.columns:
             has_number = shape.has_header and names is not None and len(names) == count + 1 and names[0] is None
             yield [*[None] * has_number, *shape.columns], indices == index
-        elif names is not None and len(names) <= MAX_COLUMNS:
+        elif names is not None and len(names) <= MAX_COLUMNS and all(names.count(field) < 2 for field in shape.fields):
             yield names, indices == index
 
 

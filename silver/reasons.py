@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from silver.csv_rows import values_of
+from silver.csv_rows import twice_named, values_of
 from silver.instants import MICROS_PER, to_instants
 from silver.json_rows import as_text
 from silver.measurements import payload_rows
@@ -129,6 +129,8 @@ def _no_row(line: str, header: str | None, shape: PayloadFormat) -> str:
     values, names = values_of(line, shape), shape.columns or values_of(header or "", shape) or ()
     if values is None:
         return f"a quote ({shape.quote}) is not closed, or stands inside a value: {shortened(line)}"
+    if not shape.columns and (twice := twice_named(header or "", shape)):
+        return f"the header names {' and '.join(twice)} twice: {shortened(header or '')}"
     return f"it has {len(values)} values, and the {'columns' if shape.columns else 'header'} {len(names)} names: {shortened(line)}"
 
 

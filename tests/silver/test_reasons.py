@@ -64,6 +64,7 @@ def test_an_unreadable_object_is_told_by_place_and_reason(payload: bytes, expect
 )
 def test_an_unreadable_row_is_told_by_its_values_and_names(line: bytes, expected: str) -> None:
     assert reason("payload_is_readable", line, CSV, header="t,x") == expected
+    assert reason("payload_is_readable", b"1,2,3", CSV, header="t,x,x") == "the header names x twice: 't,x,x'"
 
 
 @pytest.mark.parametrize(

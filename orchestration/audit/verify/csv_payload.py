@@ -21,7 +21,8 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
     def names_of(header: str | None) -> Sequence[str | None] | None:
         names = split(header or "") if shape.has_header else None
         if not shape.columns:
-            return names if names and len(names) <= MOST_NAMES else None
+            is_clear = names is not None and not any(names.count(field) > 1 for field in shape.fields)
+            return names if names and len(names) <= MOST_NAMES and is_clear else None
         # Bronze puts a separator before a header that does not name the numbers of its rows.
         is_numbered = names is not None and names[0] is None and len(names) - 1 == len(shape.columns)
         return [*[None] * is_numbered, *shape.columns]
@@ -32,8 +33,7 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
         cells, names = split(line.removeprefix("\ufeff").rstrip(" ")), names_of(header)
         if cells is None or names is None or len(cells) != len(names):
             return None
-        # Of a name that is there twice, the first counts.
-        row = dict(reversed([(name, cell) for name, cell in zip(names, cells, strict=True) if name is not None]))
+        row = {name: cell for name, cell in zip(names, cells, strict=True) if name is not None}
         # The line with the names may come again.
         return {} if row.get(shape.time.field) == shape.time.field else row
 

@@ -12,14 +12,16 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bronze.events import LINE_FEED, File, events, lines
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
-from orchestration.connectors.sources.source import PIECE_BYTES
+from orchestration.connectors.sources.source import PIECE_BYTES, Notice
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
-from silver.csv_rows import is_numbered
+from silver.csv_rows import headers_among, is_numbered, twice_named
 from silver.spec import PayloadFormat
 from silver.text_encoding import encoded
 
@@ -40,14 +42,39 @@ def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: 
         yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
         return
     end, first = _beginning(claim, shape.encoding)[1:]
+    number = ""
     if shape.has_header and first:
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
-        separator = shape.separator if is_numbered(header, [row for row in rows if row.strip() and row != header], shape) else ""
-        landed = replace(landed, header=separator + header, header_line=first[0])
+        number = shape.separator if is_numbered(header, [row for row in rows if row.strip()], shape) else ""
+        landed = replace(landed, header=number + header, header_line=first[0])
     for piece in pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)):
-        payloads = lines(piece, end)
-        for start in range(0, len(payloads), PIECE_ROWS):
-            yield events(payloads[start : start + PIECE_ROWS], landed)
+        payloads, begin = lines(piece, end), 0
+        for at, header in [*_further_headers(payloads, landed, shape), (len(payloads), "")]:
+            for start in range(begin, at, PIECE_ROWS):
+                yield events(payloads[start : min(start + PIECE_ROWS, at)], landed)
+            if at < len(payloads):
+                landed, begin = replace(landed, header=number + header.removeprefix(MARK), header_line=payloads[at].as_py()), at + 1
+
+
+def told_if_empty(
+    pieces: Iterator[pa.Table], claim: Path, position: str, shape: PayloadFormat, notices: list[Notice]
+) -> Iterator[pa.Table]:
+    """The same pieces; a notice where a file of more than a line has none."""
+    count = 0
+    for piece in pieces:
+        count += len(piece)
+        yield piece
+    if not count and shape.has_header and len(_beginning(claim, shape.encoding)[2]) > 1:
+        notices.append(Notice("file without events", {"file": position, "reason": "each of its lines is a header"}))
+
+
+def _further_headers(payloads: pa.BinaryArray, landed: File, shape: PayloadFormat) -> Iterator[tuple[int, str]]:
+    """Lines that name columns anew, with their text: what follows them is read by them."""
+    if landed.header is None or shape.columns:
+        return
+    may_be = np.flatnonzero(pc.match_substring(payloads, encoded(shape.time.field, shape.encoding)))
+    texts = [line.decode(shape.encoding, "replace") for line in payloads.take(pa.array(may_be)).to_pylist()]
+    yield from ((int(may_be[n]), texts[n]) for n in headers_among(pa.array(texts, pa.string()), landed.header, shape))
 
 
 def left_out(file: Path, stat: os.stat_result, shape: PayloadFormat) -> str | None:
@@ -71,7 +98,8 @@ def _trouble(file: Path, size: int, format: str, _changed_ns: int) -> str | None
 
 
 def foreign(file: Path, shape: PayloadFormat) -> str | None:
-    """Why a text file is not in the encoding that conf declares, and the way out, if its beginning shows that."""
+    """Why a text file is not in the encoding that conf declares, or its header names no columns, and the way out, if its beginning shows
+    that."""
     own = shape.encoding
     try:
         content, _, first = (b"", b"", []) if shape.format == PARQUET else _beginning(file, own)
@@ -84,13 +112,25 @@ def foreign(file: Path, shape: PayloadFormat) -> str | None:
         return f"its first bytes are {content[:4].hex(' ')}, as in {other}, and not {own}; set `encoding: {other}`"
     if content and len(encoded("\n", own)) > 1 and not any(map(str.isascii, content.decode(own, "replace"))):
         return f"its first bytes are {content[:4].hex(' ')}, and nothing in it is of ASCII in {own}; set `encoding` to what it is"
-    header = first[0] if first and shape.has_header and not shape.columns else b""
+    return _odd_header(first[0], shape) if first and shape.has_header else None
+
+
+def _odd_header(header: bytes, shape: PayloadFormat) -> str | None:
+    """Why a header does not name the columns below it, if it does not."""
+    own, carriage_return = shape.encoding, encoded("\r", shape.encoding)
+    if at := header.rstrip(carriage_return).find(carriage_return) + 1:
+        return f"its header has a carriage return at place {at}, where its line goes on; let its lines end alike, by line feeds"
+    if shape.columns:
+        return None
     try:
         odd = header.find(0) if "\0" in header.decode(own) else None
     except UnicodeDecodeError as error:
         odd = error.start
-    what = "" if odd is None else f"the byte 0x{header[odd]:02X} at place {odd}, which is not {own}"
-    return f"its header has {what}; set `encoding` to what it is, such as latin-1" if what else None
+    if odd is not None:
+        what = f"the byte 0x{header[odd]:02X} at place {odd}, which is not {own}"
+        return f"its header has {what}; set `encoding` to what it is, such as latin-1"
+    twice = " and ".join(twice_named(header.decode(own), shape))
+    return f"its header names {twice} twice; give each column a name of its own, or name all `columns` in sources.yml" if twice else None
 
 
 def _has_long_line(stream: BinaryIO) -> bool:

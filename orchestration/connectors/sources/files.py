@@ -25,7 +25,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out
+from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out, told_if_empty
 from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError, Unsettled, fitting
 from silver.spec import PayloadFormat
 
@@ -107,7 +107,8 @@ class Files(Source):
         return [claim for claim in self._claims.after(int(start.get(CLAIM, -1))) if claim.number <= end[CLAIM]]
 
     def read(self, partition: Claim) -> Iterator[pa.Table]:
-        return events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape)
+        events = events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape)
+        return told_if_empty(events, partition.file, partition.position, self.shape, self._notices)
 
     def unsettled(self) -> Unsettled | None:
         names = growing(self.landing, time.time()) if self.landing else []
@@ -116,7 +117,7 @@ class Files(Source):
     def notices(self) -> Sequence[Notice]:
         new = {file: why for file, why in self._refused.items() if file not in self._told}
         self._told |= new.keys()
-        return [Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items()]
+        return [*super().notices(), *(Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items())]
 
     def _refuse_gone(self, folder: Path, *, was_there: bool) -> None:
         """SourceDownError where the folder cannot be listed, though files of it were read: an empty one would look the same."""

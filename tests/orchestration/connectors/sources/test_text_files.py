@@ -116,9 +116,16 @@ def test_a_file_with_both_line_ends_is_cut_at_line_feeds_alone(tmp_path: Path) -
         ("seq;unix;temp", ["1;60;21.5", "2;120;21.6", "3;180;21.7;40.1", "4;240;21.8;40.3", "5;300"], [21.5, 21.6, None, None, None]),
         ("seq;unix;temp", ["3;180;21.7;40.1", "1;60;21.5"], [None, 21.5]),
         ("seq;unix;temp", ["1;60;21.5", *["3;180;21.7;40.1"] * 3], [21.5, None, None, None]),
-        ("unix;temp", [*['"1";60;21.5'] * 5, "3;180", "unix;temp", "4;240;", "", "5;300;1;1"], [*[21.5] * 5, *[None] * 4]),
-        ("unix;temp", ["60;21.5", "2;120;21.6", '"3";180;21.7'], [21.5, None, None]),
-        ("unix;temp", ["", '"1";60;21.5'], [None, 21.5]),
+        ("unix;temp", [*[f"{n};60;21.5" for n in range(5)], "3;180", "unix;temp", "1;240;", "", "2;300;1;1"], [*[21.5] * 5, *[None] * 4]),
+        ("unix;temp", ["60;21.5", "1;120;21.6", "2;180;21.7"], [21.5, None, None]),
+        ("unix;temp", ["1;60;21.5", "2;120;21.6", "4;180;21.7"], [None, None, None]),
+        ("unix;temp", ["3;60;21.5", "4;120;21.6"], [None, None]),
+        ("unix;temp", ["0;60;21.5"], [None]),
+        ("temp;unix", ["20;5;60", "20;7;120"], [None, None]),
+        ('"unix";"temp"', ["", '"140";60;21.5', '"142";120;21.6'], [None, 21.5, 21.6]),
+        ('"unix";"temp"', ['"Mazda";60;21.5'], [21.5]),
+        ('"unix";"temp"', ['"140";60;21.5', '"140";120;21.6'], [None, None]),
+        ('"unix";"temp"', ['"7";"60";"21.5"', '"8";"120";"21.6"'], [None, None]),
         ("unix;temp", ["60;21.5;", "120;21.6;"], [None, None]),
         ("unix;temp", ["60;21.5;", "120;21.6;7"], [None, None]),
         (";unix;temp", ["1;60;21.5", "60;21.5", "2;120;21.6;"], [21.5, None, None]),
@@ -129,6 +136,29 @@ def test_a_row_has_as_many_values_as_its_file_has_names_and_none_is_shifted(
 ) -> None:
     found = events(tmp_path, "\n".join([header, *rows]).encode(), LOG)
     assert values(found, LOG) == read
+
+
+@pytest.mark.parametrize(
+    ("lines", "read"),
+    [
+        (["unix;temp;b", "60;1;9", "unix;b;temp", "120;9;2", "unix;temp;b", "180;3;9"], [1, 2, 3]),
+        (["unix;temp;b", "60;1;9", "b;temp;unix", "9;2;120"], [1, 2]),
+        (["unix;temp", "60;1", '\ufeff"temp" ; "unix";b\r', "2;120;9"], [1, 2]),
+        (["unix;temp;b", "60;1;9", "unix;b;c", "120;9;9"], [1, None]),
+        (["unix;temp;b", "60;1;9", "unix;temp;temp", "120;2;9", "unix;temp", "180;3"], [1, None, 3]),
+        (["unix;temp", "0;60;1", "1;120;2", "temp;unix", "0;3;180"], [1, 2, 3]),
+        (["unix;temp;b", "60;1;unix", "120;2;unix"], [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_rows_below_a_further_header_are_read_by_it(
+    tmp_path: Path, lines: list[str], read: list[float | None], encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, and in pieces of a line each."""
+    shape = replace(LOG, encoding=encoding)
+    for length in (1 << 20, 1):
+        monkeypatch.setattr(file_reader, "PIECE_BYTES", length)
+        assert values(events(tmp_path, "\n".join(lines).encode(encoding), shape), shape) == read
 
 
 def test_columns_of_conf_have_row_numbers_before_them_where_the_header_has_their_number(tmp_path: Path) -> None:
@@ -152,6 +182,9 @@ UTF_8 = "its first bytes are ef bb bf 74, as in utf-8, and not cp1252; set `enco
 NO_UTF_16 = "its first bytes are 74 2c 54 0a, and nothing in it is of ASCII in utf-16; set `encoding` to what it is"
 ODD = "its header has the byte 0x%s at place %d, which is not utf-8; set `encoding` to what it is, such as latin-1"
 
+LINE_ENDS = "its header has a carriage return at place 4, where its line goes on; let its lines end alike, by line feeds"
+TWICE = "its header names T twice; give each column a name of its own, or name all `columns` in sources.yml"
+
 
 @pytest.mark.parametrize(
     ("content", "encoding", "said", "right"),
@@ -163,6 +196,8 @@ ODD = "its header has the byte 0x%s at place %d, which is not utf-8; set `encodi
         ("t,T\n".encode("utf-16-le"), "cp1252", UNMARKED, "utf-16-le"),
         ("t,T\n".encode("utf-8-sig"), "cp1252", UTF_8, "utf-8"),
         (b"t,T\n1,2", "utf-16", NO_UTF_16, "utf-8"),
+        (b"t,T\r1,2\r3,4\r\n", "utf-8", LINE_ENDS, None),
+        (b"t,T,x,T,x\n1,2", "utf-8", TWICE, None),
     ],
 )
 def test_a_file_that_is_not_what_conf_says_is_left_out_and_told_and_read_once_conf_is_right(
@@ -181,6 +216,17 @@ def test_a_file_that_is_not_what_conf_says_is_left_out_and_told_and_read_once_co
     assert [claim.position for claim in after.partitions(offset, after.latest_offset(offset))] == (["odd.csv"] if right else [])
 
 
+def test_a_file_of_several_lines_without_an_event_is_told(tmp_path: Path) -> None:
+    contents = {"one.csv": b"t,T\n", "two.csv": b"t,T\n\xef\xbb\xbfT,t\n", "three.csv": b"t,T\n1,2\n"}
+    for name, content in contents.items():
+        land_bytes(tmp_path, name, content)
+    source = Files("plant", tmp_path / "claims", HEADED, 1 << 30, LandingFolder(tmp_path / "landing", settle_seconds=0))
+    read = [sum(map(len, source.read(claim))) for claim in source.partitions({}, source.latest_offset({}))]
+    assert read == [0, 0, 1]
+    (notice,) = (*source.notices(), *source.notices())
+    assert (notice.what, notice.facts) == ("file without events", {"file": "two.csv", "reason": "each of its lines is a header"})
+
+
 @pytest.mark.parametrize(("encoding", "content"), [("utf-16", "{}\n".encode("utf-16")), ("utf-16-be", "{ }\n".encode("utf-16-be"))])
 def test_json_in_utf_16_is_left_out_and_told(tmp_path: Path, encoding: str, content: bytes) -> None:
     file = land_bytes(tmp_path, "a.json", content)
@@ -191,6 +237,7 @@ def test_json_in_utf_16_is_left_out_and_told(tmp_path: Path, encoding: str, cont
 def test_a_zero_or_an_odd_byte_further_down_or_below_columns_of_conf_leaves_no_file_out(tmp_path: Path) -> None:
     assert foreign(land_bytes(tmp_path, "a.csv", b"t,T\n1,\xff\x00"), HEADED) is None
     assert foreign(land_bytes(tmp_path, "b.csv", b"t,\xb0\n1,2"), replace(HEADED, columns=("t", "T"))) is None
+    assert foreign(land_bytes(tmp_path, "d.csv", b"t,T,x,x\r\r\n1,2,3,4"), HEADED) is None
     assert foreign(land_bytes(tmp_path, "c.json", b"\x00" * 64 + b"\n{}"), SHAPE) is None
     assert foreign(tmp_path / "gone.csv", HEADED) is None
 
