@@ -7,6 +7,7 @@ import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass as plain_dataclass
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import (
@@ -144,12 +145,18 @@ def _each_once(items: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def problems_of_zone(key: str, name: str) -> Iterator[Problem]:
-    """Look a time zone up, which is the setting `key` of an object."""
+    """Look a time zone up, which is the setting `key` of an object. Letters such as CET have one offset in a text of a time, and are the
+    name of a zone with summer time here."""
     try:
-        zoneinfo.ZoneInfo(name)
+        zone = zoneinfo.ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         remedy = hint(name, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
         yield Problem((key,), f"is {quoted(name)}, which is no time zone; {remedy}")
+        return
+    winter, summer = (round(datetime(2026, month, 1, tzinfo=zone).utcoffset() / timedelta(hours=1)) for month in (1, 7))  # type: ignore[operator]
+    if re.fullmatch(r"[A-Z]{3,4}(\d[A-Z]{3})?", name) and winter != summer:
+        remedy = f"for UTC{winter:+} in summer too write Etc/GMT{-winter:+}, else the name of a place such as Europe/Brussels"
+        yield Problem((key,), f"is {quoted(name)}, which is UTC{summer:+} in summer; {remedy}", is_warning=True)
 
 
 def _with_names(entries: Any) -> Any:

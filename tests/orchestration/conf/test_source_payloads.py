@@ -65,6 +65,20 @@ def test_letters_that_are_probably_swapped_are_a_warning(pattern: str, told: str
     assert told in line
 
 
+@pytest.mark.parametrize(
+    ("zone", "told"),
+    [
+        ("CET", ["'CET', which is UTC+2 in summer; for UTC+1 in summer too write Etc/GMT-1, else"]),
+        ("WET", ["'WET', which is UTC+1 in summer; for UTC+0 in summer too write Etc/GMT+0, else"]),
+        ("EST5EDT", ["'EST5EDT', which is UTC-4 in summer; for UTC-5 in summer too write Etc/GMT+5, else"]),
+        *((zone, []) for zone in ("UTC", "GMT", "Etc/GMT-1", "Europe/Berlin", "GB", "Poland", "EST")),
+    ],
+)
+def test_letters_of_a_zone_that_has_summer_time_as_a_setting_are_a_warning(zone: str, told: list[str], folder: Path) -> None:
+    changed(folder, "sources", "time_zone: UTC", f"time_zone: {zone}")
+    assert [sentence for line, sentence in zip(load(folder).warnings, told, strict=True) if sentence not in line] == []
+
+
 def test_the_hour_that_comes_twice_is_the_first_or_the_second(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
     changed(folder, "sources", "time_zone: UTC", "time_zone: Europe/Berlin, repeated_hour: second")
     assert load(folder).sources["plant"].payload_format.time.repeated_hour == "second"
