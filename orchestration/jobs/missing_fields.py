@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orchestration.conf.diagnostic import counted
 from orchestration.engine.lake import Lake
 from orchestration.jobs.preview import unread_fields
 from orchestration.jobs.ranges import pieces
@@ -26,8 +27,9 @@ from silver.spec import PayloadFormat
 
 SAMPLE = 1_000
 MANY, TIMES, MOST_FIELDS = 100, 10, 10
-UNIT = "the unit"
-"""Watched as a metric is, which has no blank in its name: without it a number counts as one in the unit of its metric."""
+FIELD, UNIT, ZONE, ATTRIBUTE = "field ", "the unit", "the zone", "attribute "
+"""Watched as metrics of wide rows are, which have no blank in their names: the fields of the metric and the value of long rows, without
+which nothing is measured; the unit, without which a number counts as one in the unit of its metric."""
 COUNTS = "select source, sum(events) as events, max(bronze_batch) as newest from rows where bronze_batch > {after} group by source"
 NEWEST = f"select * from rows where bronze_batch = {{batch}} and source = {{source}} order by bronze_row desc limit {SAMPLE}"
 
@@ -41,7 +43,7 @@ def new_findings(lake: Lake) -> Iterator[str]:
     counts, shapes = pa.concat_tables(pieces(lake, LEDGER, COUNTS.format(after=watched.bronze_batch))), payload_formats(lake.conf)
     for row in counts.to_pylist():
         shape = shapes.get(row["source"])
-        if shape is not None and (shape.metrics or shape.unit) and row["events"]:
+        if shape is not None and row["events"]:
             newest = NEWEST.format(batch=row["newest"], source=literal(row["source"]))
             events = pa.concat_tables(pieces(lake, "bronze.events", newest)).sort_by("bronze_row")
             source = watched.sources.setdefault(row["source"], WatchedSource())
@@ -53,8 +55,8 @@ def new_findings(lake: Lake) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Seen:
-    """A look at events in order: by metric, or UNIT, the indexes of those that have a value; when they came, ISO 8601; and the unread
-    fields of each, with escapes for what no file or terminal takes."""
+    """A look at events in order: by metric, or by UNIT and the like, the indexes of those that have a value; when they came, ISO 8601; and
+    the unread fields of each, with escapes for what no file or terminal takes."""
 
     places: Mapping[str, list[int]]
     at: list[str]
@@ -64,9 +66,14 @@ class Seen:
 def seen_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Seen:
     """`events`: of one source, rows of bronze.events in their order."""
     rows = pa.concat_tables(measurements(events, shape, max_payload_bytes))
-    places = {metric: rows["event_at"].filter(pc.equal(rows["metric"], metric)).unique().sort().to_pylist() for metric in shape.metrics}
-    if shape.unit and shape.unit.field:
-        places[UNIT] = rows["event_at"].filter(pc.is_valid(rows["unit_text"])).unique().sort().to_pylist()
+    is_there = {metric: pc.equal(rows["metric"], metric) for metric in shape.metrics}
+    fields_of = {"number": shape.value, "metric": shape.metric and shape.metric.field}
+    is_there |= {FIELD + path: pc.is_valid(rows[column]) for column, path in fields_of.items() if path}
+    columns = {UNIT: (shape.unit, "unit_text"), ZONE: (shape.zone, "zone_text")}
+    is_there |= {name: pc.is_valid(rows[column]) for name, (origin, column) in columns.items() if origin and origin.field}
+    texts = rows["attributes"].combine_chunks()
+    is_there |= {ATTRIBUTE + name: pc.is_valid(pc.map_lookup(texts, name, "first")) for name in shape.attributes}
+    places = {name: rows["event_at"].filter(there).unique().sort().to_pylist() for name, there in is_there.items()}
     fields = [frozenset(map(visible, unread_fields(events.slice(n, 1), shape))) for n in range(len(events))]
     return Seen(places, [str(plain(at)) for at in events["received_at"].to_pylist()], fields)
 
@@ -80,10 +87,14 @@ def sentences(name: str, source: WatchedSource, seen: Seen, events: int) -> Iter
         last = _count(watched, seen, seen.places[metric], events)
         before = fields_before.union(*seen.fields[: last + 1])
         new = sorted({path for fields in seen.fields[last + 1 :] for path in fields} - before)
-        if not watched.told and watched.without >= (1 if new else MANY) and watched.without > (1 if new else TIMES) * watched.longest:
+        # A zone and an attribute may be of a few events only.
+        is_rare, is_replaced = metric == ZONE or metric.startswith(ATTRIBUTE), bool(new)
+        least, times = (1, 1) if is_replaced and not is_rare else (MANY, TIMES)
+        is_gone = watched.without >= least and watched.without > times * watched.longest and (watched.last_at or not is_rare)
+        if is_gone and not watched.told:
             had = f"had values until {watched.last_at} and has none since" if watched.last_at else "never had a value"
             watched.told = (
-                f"{metric if metric == UNIT else f'metric {metric}'} of source {name} {had}, though {watched.without:,} events came"
+                f"{metric if ' ' in metric else f'metric {metric}'} of source {name} {had}, though {counted(watched.without, 'event')} came"
                 + _new(new)
             )
             is_reported = True

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,6 +81,21 @@ def test_a_unit_that_no_longer_comes_is_told_until_it_does() -> None:
     assert told == "the unit of source plant had values until 2026-03-02T09:59:00Z and has none since, though 100 events came"
     assert said(source, [bare | {"u": "degC"}], 300, LONG) == []
     assert source.metrics["the unit"].told is None
+
+
+def test_long_rows_whose_fields_are_renamed_are_told_though_their_events_measure_nothing() -> None:
+    source = WatchedSource()
+    assert said(source, [{"m": "temperature", "v": 21.4, "u": "degC"}] * 3, shape=LONG) == []
+    gone = "of source plant had values until 2026-03-02T08:02:00Z and has none since, though 1 event came; new fields: name, val"
+    assert said(source, [{"name": "temperature", "val": 21.4, "u": "degC"}], 3, LONG) == [f"field v {gone}", f"field m {gone}"]
+
+
+def test_a_zone_and_an_attribute_are_missed_when_they_end_and_not_where_they_are_rare() -> None:
+    shape, source = replace(SHAPE, zone=Origin(field="z"), attributes={"quality": "q", "note": "n"}), WatchedSource()
+    assert said(source, [BOTH | {"z": "hall", "q": "good"}] * 2, shape=shape) == []
+    assert said(source, [BOTH | {"other": 1}] * 99, 2, shape) == ["source plant has fields that conf does not name; new fields: other"]
+    gone = "of source plant had values until 2026-03-02T08:01:00Z and has none since, though 100 events came"
+    assert said(source, [BOTH], 101, shape) == [f"the zone {gone}", f"attribute quality {gone}"]
 
 
 def test_a_field_whose_name_is_no_text_is_told_and_kept_with_escapes() -> None:
