@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -41,11 +41,11 @@ MOST_ROWS = 50
     help="Format of the summary that --once prints.",
 )
 @click.pass_obj
-def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...], format: str) -> None:
+def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...], format: str) -> int:
     """Run the flows: sources to bronze, bronze to silver, silver to gold.
 
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
-    With --once it prints at the end what became of the rows of this run, on stdout: as tables, or as one line of JSON.
+    With --once it prints at the end what became of its rows, on stdout; exit code 1: events or unreadable files came, and no reading.
     Progress goes to stderr: bars on a terminal; a line of JSON for each batch elsewhere, and with --format json.
 
     \b
@@ -79,8 +79,8 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
                 with heap_is_named(lake), Progress([flow.name for flow in chosen], console, note) as progress:
                     run_once(lake, chosen, progress, stop, summaries.append) if once else run_continuously(lake, chosen, progress, stop)
             finally:
-                for summary in summaries:
-                    _show(summary, format)
+                _show(summaries, format)
+    return int(any(summary.is_in_vain for summary in summaries))
 
 
 def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Intake | Flow | Job]":
@@ -121,14 +121,15 @@ def _start(lease: "Lease", stop: threading.Event, session: "Callable[[], SparkSe
     return spark
 
 
-def _show(summary: "Summary", format: str) -> None:
-    if format == "json":
-        click.echo(json.dumps(plain(asdict(summary) | {"sentences": [line for line, _ in summary.sentences()]})))
-        return
-    for rows in filter(len, (summary.sources, summary.quarantined, summary.windows)):
-        shown = rows[:MOST_ROWS] if format == "table" else rows
-        show(shown, format)
-        if len(shown) < len(rows):
-            click.echo(f"and {len(rows) - len(shown)} more")
-    for line, colour in summary.sentences():
-        click.echo(click.style(visible(line), fg=colour))
+def _show(summaries: "Sequence[Summary]", format: str) -> None:
+    for summary in summaries:
+        if format == "json":
+            click.echo(json.dumps(plain(asdict(summary) | {"sentences": [line for line, _ in summary.sentences()]})))
+            continue
+        for rows in filter(len, (summary.sources, summary.left_out, summary.quarantined, summary.windows)):
+            shown = rows[:MOST_ROWS] if format == "table" else rows
+            show(shown, format)
+            if len(shown) < len(rows):
+                click.echo(f"and {len(rows) - len(shown)} more")
+        for line, colour in summary.sentences():
+            click.echo(click.style(visible(line), fg=colour))

@@ -1,6 +1,7 @@
 """The first events of a source or a file, from the oldest on. Nothing is written: no claim, no offset of a group, no session at a broker.
 
-Of pushed events those in the spool are read; of MQTT those that come meanwhile, with QoS 0, beside the collector that gets them too.
+Of pushed events those in the spool are read; of MQTT without a spool those that come meanwhile, with QoS 0, beside the collector that gets
+them too.
 """
 
 import time
@@ -20,6 +21,7 @@ from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import DeltaSettings, KafkaSettings, LandingFolder, MqttSettings, S3Settings
 from orchestration.connectors.sources import source as of_source
 from orchestration.connectors.sources.file_reader import events_of, instant, left_out
+from orchestration.connectors.sources.spool_records import segments
 from orchestration.errors import ConfError
 from orchestration.storage.lake_layout import spool_folder
 
@@ -45,7 +47,7 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
             pieces = _of_offsets(Delta(name, DeltaSettings(table=source.transport.table), most))
         case S3Settings():
             pieces = _of_bucket(conf, source, source.transport)
-        case MqttSettings():
+        case MqttSettings() if not segments(spool_folder(conf.lake, name).local):
             notify(f"listening to {source.transport.host}:{source.transport.port} for {seconds:g} seconds")
             pieces = _of_topics(conf, source, source.transport, seconds)
         case _:

@@ -88,15 +88,18 @@ class Preview:
         return "; ".join(([*self.sentences()][-1], *broken))
 
 
-def source_to_read(conf: Conf, name: str | None, file: Path | None) -> str:
-    """That name, or the source whose folder, else whose format, fits the file; ConfError where that is not one."""
+def sources_to_read(conf: Conf, name: str | None, file: Path | None) -> list[str]:
+    """That name, or the source whose folder, else whose format, fits the file; ConfError where that is not one. All sources without
+    both."""
     if name is not None and name not in conf.sources:
         raise ConfError(f"{name} is no source; sources.yml has {', '.join(conf.sources)}")
-    fits = {source_name: _fit(source, file.resolve()) if file else 0 for source_name, source in conf.sources.items()}
+    if name is not None or file is None:
+        return [*conf.sources] if name is None else [name]
+    fits = {source_name: _fit(source, file.resolve()) for source_name, source in conf.sources.items()}
     best = [source_name for source_name, fit in fits.items() if fit == max(fits.values())]
-    if name is None and len(best) > 1:
+    if len(best) > 1:
         raise ConfError(f"several sources fit: {', '.join(best)}; choose one with --source")
-    return name or best[0]
+    return best
 
 
 def _fit(source: Source, file: Path) -> int:

@@ -22,6 +22,7 @@ PATIENCE_SECONDS = 0.2
 """For a source that has just been asked; after that the others go on without it."""
 SILENT_SECONDS = 120.0
 """A source that has not answered for so long is down, until it does."""
+LEFT_OUT = ("file left out", "object left out", "file without events")
 
 
 class Feeds:
@@ -37,6 +38,8 @@ class Feeds:
         self._down: dict[str, SourceDownError] = {}
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
         self._following: Future[None] | None = None
+        self.left_out: list[dict[str, str]] = []
+        """Files and objects that were not read, or gave no event, with the reason."""
         self.has_come = threading.Event()
         """A source has something that bronze has not."""
 
@@ -119,6 +122,9 @@ class Feeds:
             note_ends(self._lake.conf.lake, source.name, ends)
         for notice in (*source.notices(), *(ready.notices if ready else ())):
             self._progress.notice(notice)
+            if notice.what in LEFT_OUT:
+                file = notice.facts.get("file") or notice.facts["object"]
+                self.left_out.append({"source": source.name, "left_out": file, "reason": notice.facts["reason"]})
         return ready
 
     def _commit(self, ready: list[PendingBatch]) -> CommittedBatch:

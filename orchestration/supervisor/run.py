@@ -54,7 +54,7 @@ def run_once(
         run.maintain()
     run.seal()
     if tell is not None:
-        tell(summary(lake, begin, datetime.now(UTC)))
+        tell(summary(lake, begin, datetime.now(UTC), run.feeds.left_out if run.feeds else []))
     run.deliver_to_end()
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import isinf
 
@@ -31,7 +31,8 @@ from silver.schema import SOMETHING_IS_MEASURED
 class Summary:
     """`sources`: counts of the ledger; `quarantined`: a row a rule and source, with an example; `windows`: a row a group.
 
-    `waiting`: events of bronze that the ledger has not come to. `tidemark`: the begin of each command.
+    `waiting`: events of bronze that the ledger has not come to. `tidemark`: the begin of each command. `left_out`: files and objects that
+    were not read, or gave no event, with the reason.
     """
 
     sources: Rows
@@ -39,6 +40,13 @@ class Summary:
     windows: Rows
     waiting: int = 0
     tidemark: str = "tidemark"
+    left_out: Rows = field(default_factory=list)
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether events came, or files that cannot be read, and nothing of this run is or was a reading."""
+        is_used = any(row[name] for row in self.sources for name in ("readings", "late", "duplicates"))
+        return not is_used and (bool(self.left_out) or any(row["events"] for row in self.sources))
 
     def sentences(self) -> Iterator[tuple[str, str | None]]:
         """Yield the sentences beside the rows, each with a colour; the last one is the next command to type."""
@@ -68,7 +76,7 @@ def mark(lake: Lake) -> tuple[int, Snapshot | None]:
     return accounted_for(lake), find_snapshot(lake.conf.lake)
 
 
-def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Summary:
+def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime, left_out: Rows) -> Summary:
     """Summarize the rows that the ledger, and the windows that snapshots, have passed since."""
     (after, before), (passed, snapshot) = begin, mark(lake)
     ledger = table_of(lake.table_path(LEDGER), None, [("bronze_batch", ">", after), ("bronze_batch", "<=", passed)])
@@ -80,7 +88,7 @@ def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Su
     ]
     windows = _windows(lake, min(after, passed - 1), before.versions if before else {}, snapshot) if snapshot else []
     waiting = arrears_after(passed, lake.table_path("bronze.events"), now).behind or 0
-    return Summary(sources, quarantined, windows, waiting, lake.conf.command)
+    return Summary(sources, quarantined, windows, waiting, lake.conf.command, left_out)
 
 
 def by_source(ledger: pa.Table) -> Rows:

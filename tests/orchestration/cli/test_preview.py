@@ -75,6 +75,22 @@ def test_windows_are_counted_by_group_and_metric_and_what_is_in_none_is_told(tmp
     assert "in no window, as no group of the device has the metric: power; see groups.yml and devices.yml" in out
 
 
+def test_all_sources_are_shown_where_none_is_named_with_what_rules_refuse_and_one_that_is_down_is_told(
+    tmp_path: Path, tidemark: Tidemark
+) -> None:
+    conf = write_conf(tmp_path, plant=LANDING, more="path: ./more", fleet="mqtt: {broker: '127.0.0.1:1', topics: ['plant/+']}")
+    (conf / "rules.yml").write_text("rules:\n  is_warm: {holds: value > 20}\n")
+    land(tmp_path / "landing", "a.jsonl", line(21.5), line(3, 1))
+    land(tmp_path / "more", "b.jsonl", line(22.5))
+    code, rows, told = asked(tidemark, conf)
+    assert [(row["source"], row["becomes"], row["reasons"]) for row in rows] == [
+        ("plant", "reading", {}),
+        ("plant", "quarantine", {"is_warm": "value is 3.0"}),
+        ("more", "reading", {}),
+    ]
+    assert (code, "source fleet " in told, "2 events: 1 of 2 measurements would be readings" in told) == (0, True, True)
+
+
 def test_a_sample_is_the_first_thousand_events_the_oldest_file_first(tmp_path: Path, tidemark: Tidemark) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
     land(tmp_path / "landing", "z.jsonl.gz", *(line(n, second=n) for n in range(900)))
@@ -92,7 +108,7 @@ def test_a_sample_is_the_first_thousand_events_the_oldest_file_first(tmp_path: P
         (["a.csv"], [21.5]),  # it has the format
         (["a.txt", "--source", "sheets"], [21.5]),
         (["a.txt"], None),
-        ([], None),
+        ([], [21.5]),  # all sources
     ],
 )
 def test_a_file_is_read_as_by_the_source_that_it_fits_or_that_is_named(
@@ -120,17 +136,20 @@ def test_no_reading_at_all_is_exit_code_1_and_a_missing_file_or_source_2(tmp_pat
 
 
 def test_delta_tables_and_the_spool_are_read_from_their_oldest_event_and_nothing_is_written(tmp_path: Path, tidemark: Tidemark) -> None:
-    conf = write_conf(tmp_path, pushed="http: {port: 0}", table="delta: {table: ./table, starting: latest}", plant=LANDING)
+    heard = "mqtt: {broker: 'localhost:1', topics: ['plant/+']}"
+    table = "delta: {table: ./table, starting: latest}"
+    conf = write_conf(tmp_path, pushed="http: {port: 0}", heard=heard, table=table, plant=LANDING)
     land(tmp_path / "landing", "a.jsonl", line(3.0))
     row = json.loads(line(1.0))
     write_deltalake(str(tmp_path / "table"), pa.table({name: [value] for name, value in row.items()}))
-    spool = tmp_path / "lake/spool/pushed"
-    spool.mkdir(parents=True)
     mark = b"\x01mark\xff\n\x00"
-    for number, content in enumerate((mark, mark + encoded(mark, 0, "request/a", 1, [line(2.0)]), mark)):
-        (spool / f"{number:012d}.spool").write_bytes(content)
+    for name in ("pushed", "heard"):
+        spool = tmp_path / "lake/spool" / name
+        spool.mkdir(parents=True)
+        for number, content in enumerate((mark, mark + encoded(mark, 0, "request/a", 1, [line(2.0)]), mark)):
+            (spool / f"{number:012d}.spool").write_bytes(content)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
-    assert [readings(tidemark, conf, "--source", name) for name in ("table", "pushed", "plant")] == [[1.0], [2.0], [3.0]]
+    assert [readings(tidemark, conf, "--source", name) for name in ("table", "pushed", "heard", "plant")] == [[1.0], [2.0], [2.0], [3.0]]
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
 
 

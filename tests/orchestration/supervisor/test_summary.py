@@ -38,6 +38,22 @@ def test_counts_of_batches_are_summed_by_source() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of_run", "is_in_vain"),
+    [
+        (summary(9, quarantined=9), True),
+        (summary(9, without_measurements=9), True),
+        (summary(9, quarantined=8, readings=1), False),
+        (summary(9, duplicates=9), False),
+        (summary(9, late=1, quarantined=8), False),
+        (summary(0), False),
+        (replace(summary(0), left_out=[{"source": "plant", "left_out": "a.csv", "reason": "odd"}]), True),
+    ],
+)
+def test_a_run_is_in_vain_if_nothing_that_came_is_or_was_a_reading(of_run: Summary, is_in_vain: bool) -> None:
+    assert of_run.is_in_vain is is_in_vain
+
+
+@pytest.mark.parametrize(
     ("of_run", "expected"),
     [
         (
