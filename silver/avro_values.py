@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias
 
+from silver.numbers import of_single
 from silver.records import UnreadableError
 
 MAX_LONG = 1 << 64
+FLOAT, DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 """Takes a payload and an offset; returns the value there and the offset after it. Raises one of BROKEN."""
 BROKEN = (UnreadableError, ValueError, IndexError, struct.error)
@@ -191,9 +193,12 @@ def _decimal(sized: Read, scale: int) -> Read:
     return read
 
 
-def _number(number: struct.Struct) -> Read:
-    unpack, size = number.unpack_from, number.size
-    return lambda payload, at: (unpack(payload, at)[0], at + size)
+def _float(payload: bytes, at: int) -> tuple[float, int]:
+    return of_single(FLOAT.unpack_from(payload, at)[0]), at + FLOAT.size
+
+
+def _double(payload: bytes, at: int) -> tuple[float, int]:
+    return DOUBLE.unpack_from(payload, at)[0], at + DOUBLE.size
 
 
 PRIMITIVES: dict[str, Read] = {
@@ -201,8 +206,8 @@ PRIMITIVES: dict[str, Read] = {
     "boolean": lambda payload, at: (payload[at] == 1, at + 1),
     "int": _long,
     "long": _long,
-    "float": _number(struct.Struct("<f")),
-    "double": _number(struct.Struct("<d")),
+    "float": _float,
+    "double": _double,
     "bytes": _base64(_sized),
     "string": _text,
 }

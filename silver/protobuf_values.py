@@ -17,6 +17,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from silver.numbers import of_single
 from silver.records import UnreadableError
 
 BROKEN = (UnreadableError, DecodeError, IndexError)
@@ -102,7 +103,7 @@ def _of_one(field: FieldDescriptor) -> Convert:
         return lambda content: b64encode(content).decode()
     if field.type == FieldDescriptor.TYPE_STRING:
         return checked
-    return lambda value: value
+    return of_single if field.type == FieldDescriptor.TYPE_FLOAT else lambda value: value
 
 
 def checked(value: Any) -> Any:

@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from silver.numbers import of_single
 from silver.protobuf_values import checked
 from silver.records import ODD
 
@@ -83,6 +84,8 @@ def _metric(metric: Any, time: int | None) -> dict[str, Any]:
 def _value(metric: Message, datatype: int | None) -> Any:
     kind = metric.WhichOneof("value")
     value: Any = getattr(metric, kind) if kind else None
+    if kind == "float_value":
+        return of_single(value)
     if kind not in ("int_value", "long_value"):
         return b64encode(value).decode() if kind == "bytes_value" else checked(value)
     sent = 32 if kind == "int_value" else 64

@@ -2,6 +2,7 @@
 
 import json
 import math
+import struct
 from base64 import b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -160,6 +161,18 @@ def test_each_type_of_avro_is_what_the_page_says() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("single", "double"), [(21.7, 21.7), (0.1, 0.1), (-273.15, -273.15), (3.4028235e38, 3.4028235e38), (-math.inf, -math.inf)]
+)
+def test_a_float_of_32_bits_has_the_digits_that_its_sender_wrote(single: float, double: float) -> None:
+    content = struct.pack("<f", single)
+    assert avro_reader(('"float"',))(content, 0) == double
+    assert values_of("proto3", message_class("plant", "Reading")(share=single).SerializeToString())["share"] == double
+    payload: Any = sparkplug_values._parse.__self__()  # type: ignore[attr-defined]
+    payload.metrics.add(name="t", datatype=9, float_value=single)
+    assert sparkplug_values.sparkplug_values(payload.SerializeToString())["metrics"][0]["value"] == double
+
+
 def test_a_decimal_is_the_nearest_double_and_one_beyond_all_doubles_is_infinite() -> None:
     schema = {"type": "bytes", "logicalType": "decimal", "precision": 400}
     read = avro_reader((json.dumps(schema),))
@@ -175,6 +188,8 @@ def test_what_google_writes_is_read_as_it_was(fields: dict[str, Any]) -> None:
     default = {"kinds": [], "by_name": {}, "raw": b"", "counts": [], "by_switch": {}, "small": 0, "large": 0}
     expected: dict[str, Any] = {**absent, **default, **fields}
     expected |= {"metric": names.get(fields["metric"], fields["metric"]), "raw": b64encode(expected["raw"]).decode()}
+    if "share" in fields:
+        expected["share"] = pa.array([fields["share"]], pa.float32()).cast(pa.string()).cast(pa.float64())[0].as_py()
     expected["kinds"] = [names.get(kind, kind) for kind in expected["kinds"]]
     assert same(found) == same(expected)
 

@@ -125,6 +125,9 @@ def _plain(schema: Any) -> Any:
 
 
 class _Decoder(BinaryDecoder):
+    def read_float(self) -> float:
+        return protobuf_payload.with_fewest_digits(super().read_float())
+
     def read_bytes(self) -> Any:
         return b64encode(self.read(self.read_long())).decode()
 

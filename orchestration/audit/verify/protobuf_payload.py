@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -171,6 +172,11 @@ def _wire_of(field: FieldDescriptor) -> int:
     return {"d": FIXED64, "Q": FIXED64, "q": FIXED64}.get(FIXED[field.type][1], FIXED32) if field.type in FIXED else VARINT
 
 
+def with_fewest_digits(single: float) -> float:
+    """Return the number that people read in a float of 32 bits: Arrow writes it in the fewest digits that give the same float."""
+    return float(pa.scalar(single, pa.float32()).cast(pa.string()).as_py())
+
+
 def _packed(field: FieldDescriptor, content: bytes) -> list[Any]:
     wire, at, values = _wire_of(field), 0, []
     while at < len(content):
@@ -181,7 +187,8 @@ def _packed(field: FieldDescriptor, content: bytes) -> list[Any]:
 
 def _value(field: FieldDescriptor, content: Any) -> Any:
     if field.type in FIXED:
-        return struct.unpack(FIXED[field.type], content)[0]
+        number = struct.unpack(FIXED[field.type], content)[0]
+        return with_fewest_digits(number) if field.type == F.TYPE_FLOAT else number
     if field.type == F.TYPE_STRING:
         return content.decode() if _is_checked(field.containing_type.file) else content
     if field.type == F.TYPE_BYTES:
