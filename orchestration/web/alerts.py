@@ -22,7 +22,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import EPOCH, to_iso
 from orchestration.web.pages import address
 from orchestration.web.queries import ViewRequest
-from orchestration.web.security import FormError
+from orchestration.web.security import FormError, text_of
 
 MOST, MOST_DECLARED, LONGEST_TEXT = 100, 200, 1_000
 MARGIN, LONGEST_EPISODE = timedelta(minutes=30), timedelta(days=1)
@@ -136,13 +136,13 @@ def acknowledge(request: ViewRequest, form: dict[str, str]) -> None:
     row = next((row for row in firing_alerts(request.conf, request.now) if row["alert_id"] == form.get("alert_id")), None)
     if row is None:
         raise ConfError("this alert has ended meanwhile, or is of another lake; go back, and load the page again.")
-    author, note = _text(form, "author"), form.get("note", "").strip()[:LONGEST_TEXT]
+    author, note = text_of(form, "author", LONGEST_TEXT), text_of(form, "note", LONGEST_TEXT, is_needed=False)
     ACKNOWLEDGEMENTS.append(request.conf.lake, [Acknowledgement(row["alert_id"], author, request.now, note)])
 
 
 def silence(request: ViewRequest, form: dict[str, str]) -> None:
     """Silence `alert` and `entity`, names with wildcards, from now on for `length`. ConfError if these are not valid."""
-    alert, entity, author, reason = (_text(form, name) for name in ("alert", "entity", "author", "reason"))
+    alert, entity, author, reason = (text_of(form, name, LONGEST_TEXT) for name in ("alert", "entity", "author", "reason"))
     if not any(fnmatchcase(name, alert) for name in request.conf.alerts):
         raise FormError("alert", f"no alert of alerts.yml has the name {alert}: * stands for any text, ? for one character.")
     if (length := LENGTHS.get(form.get("length", ""))) is None:
@@ -157,7 +157,9 @@ def unsilence(request: ViewRequest, form: dict[str, str]) -> None:
     noted = next((noted for noted in silences(request.conf.lake) if noted.silence_id == form.get("silence_id")), None)
     if noted is None or noted.ends_at <= request.now:
         raise ConfError("this silence is over; go back, and load the page again.")
-    SILENCES.append(request.conf.lake, [replace(noted, ends_at=request.now, author=_text(form, "author"), noted_at=request.now)])
+    SILENCES.append(
+        request.conf.lake, [replace(noted, ends_at=request.now, author=text_of(form, "author", LONGEST_TEXT), noted_at=request.now)]
+    )
 
 
 def firing_alerts(conf: Conf, now: datetime) -> list[dict[str, Any]]:
@@ -169,10 +171,3 @@ def firing_alerts(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 def _how_urgent(row: Mapping[str, Any]) -> tuple[bool, bool, int, float, str]:
     severity = MOST_SEVERE.index(row["severity"]) if row["severity"] in MOST_SEVERE else len(MOST_SEVERE)
     return row["seen"] is not None, row["silenced_by"] is not None, severity, -row["changed_at"].timestamp(), row["entity"]
-
-
-def _text(form: dict[str, str], name: str) -> str:
-    text = form.get(name, "").strip()
-    if not text or len(text) > LONGEST_TEXT:
-        raise FormError(name, f"the form wants {name}, of at most {LONGEST_TEXT:,} characters.")
-    return text

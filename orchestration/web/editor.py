@@ -15,13 +15,13 @@ from starlette.requests import Request
 
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
-from orchestration.rendering import plain, values
+from orchestration.rendering import plain, to_json, values
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.completion import SnapshotTables, candidates, starting_with, word_before
 from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET, Encoded
 from orchestration.serving.sql.output import replacing
-from orchestration.web.queries import Queries, ViewRequest, table_of
-from orchestration.web.security import FormError, whole
+from orchestration.web.queries import LIMITS, Queries, ViewRequest, table_of
+from orchestration.web.security import FormError, is_foreign, text_of, whole
 
 MOST_SHOWN, MOST_COLUMNS, MOST_DRAWN, MOST_LINES, MOST_BARS, MOST_WORDS, MOST_TABLES = 200, 100, 5_000, 8, 40, 40, 500
 LONGEST_CELL = 1_000
@@ -32,8 +32,9 @@ EXAMPLE = "select * from silver.readings order by event_time desc limit 20"
 
 @dataclass(frozen=True)
 class Editor:
-    """`error`: why there is no answer. `count`, `columns_count`: of the whole answer, of which a part is shown.
+    """`error`: why there is no answer. `is_unasked`: another site has opened the query, which is shown and not run.
 
+    `count`, `columns_count`: of the whole answer, of which a part is shown.
     `columns`: name, type, whether it has numbers. `rows`: of each cell its text, and in full where that is rounded. `chart`: see _chart."""
 
     query: str
@@ -47,6 +48,7 @@ class Editor:
     is_cut_off: bool = False
     of_snapshot: Mapping[str, Any] | None = None
     chart: str = ""
+    is_unasked: bool = False
 
 
 def question_of(params: Mapping[str, str]) -> Question:
@@ -65,6 +67,8 @@ async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
     saved = {file.stem: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder_of(conf).glob("*.sql"))}
     if not query.strip():
         return Editor(EXAMPLE, snapshot, saved)
+    if is_foreign(request.headers):
+        return Editor(query, snapshot, saved, is_unasked=True)
     try:
         answer = await queries.answer(request, question_of(params), ARROW)
     except TidemarkError as error:
@@ -102,6 +106,7 @@ def save_query(request: ViewRequest, form: dict[str, str]) -> None:
     if not NAME.fullmatch(name):
         raise FormError("name", f"{name or 'nothing'} is no name for a query: take small letters, digits, - and _, at most 60.")
     folder_of(conf).mkdir(exist_ok=True)
+    text_of(form, "query", LIMITS.query_bytes)
     with replacing(folder_of(conf) / f"{name}.sql") as file:
         file.write(query.replace("\r\n", "\n").rstrip().encode("utf-8") + b"\n")
 
@@ -115,7 +120,7 @@ def tables_or_columns(tables: SnapshotTables, name: str) -> list[str] | list[tup
 def _cell(value: Any) -> tuple[str, str]:
     if isinstance(value, float) and f"{value:.6g}" != str(value):
         return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}", str(value)
-    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False).strip('"')
+    text = value if isinstance(value, str) else to_json(plain(value)).strip('"')
     return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}... ({len(text):,} characters)", ""
 
 
@@ -159,7 +164,8 @@ def _xs(column: pa.ChunkedArray, is_time: bool) -> list[float]:
 
 
 def _floats(column: pa.ChunkedArray) -> list[Any]:
-    values: list[Any] = column.cast(pa.float64(), safe=False).to_pylist()
+    numbers = column.cast(pa.float64(), safe=False)
+    values: list[Any] = pc.if_else(pc.is_finite(numbers), numbers, None).to_pylist()
     return values
 
 

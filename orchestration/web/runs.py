@@ -21,7 +21,7 @@ from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.service_state import RefusedConf, parts_of, refused_conf
 from orchestration.utc import from_iso
 from orchestration.web.queries import ViewRequest
-from orchestration.web.security import FormError
+from orchestration.web.security import FormError, text_of
 
 MOST, MOST_CONFS, LONGEST_NOTE = 50, 10, 2_000
 
@@ -97,9 +97,7 @@ def _checks(lake: Location) -> list[tuple[datetime, str, bool | None]]:
 
 def add_note(request: ViewRequest, form: dict[str, str]) -> None:
     """About the span from `begins` to `ends`, or about one instant; ConfError where they are none, or nothing is said."""
-    text, author = (form.get(name, "").strip() for name in ("text", "author"))
-    if not text or not author or len(text) + len(author) > LONGEST_NOTE:
-        raise FormError("author" if text else "text", f"a note has a text and an author, of at most {LONGEST_NOTE:,} characters.")
+    text, author = (text_of(form, name, LONGEST_NOTE) for name in ("text", "author"))
     try:
         begins = from_iso(form.get("begins", "").strip()).astimezone(UTC)
         ends = from_iso(form.get("ends", "").strip() or begins.isoformat()).astimezone(UTC)

@@ -1,6 +1,9 @@
 """Checks of each request to the page: the host that it names, the token, and headers that let the page load only its own files."""
 
+import asyncio
+import re
 import secrets
+from contextlib import suppress
 from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, parse_qsl, urlencode
 
@@ -23,8 +26,10 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MOST_BYTES = 100_000
-"""The most bytes of a form."""
+MOST_BYTES, FORM_SECONDS = 100_000, 30.0
+"""The most bytes of a form, and the longest that it may take to come."""
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Such as NUL, which databases refuse; not the tab and the ends of lines."""
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -46,7 +51,7 @@ class Guarded:
         if headers.get("host", "").lower().rpartition(":")[0] not in self._hosts and headers.get("host", "").lower() not in self._hosts:
             return PlainTextResponse("this host is not known here; open the address that tidemark printed\n", 421)
         # A page of another site may not read the stream of events, nor post, in the name of who has the cookie.
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if is_foreign(headers):
             is_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
             if not is_link:
                 return PlainTextResponse("requests of other sites are refused\n", 403)
@@ -63,10 +68,17 @@ class Guarded:
         if scope["method"] == "GET" and secrets.compare_digest(query.pop("token", [""])[0].encode(), self._token.encode()):
             # From the address into a cookie, so that it stands in no history and no log.
             rest = urlencode(query, doseq=True)
-            answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
+            # One slash: a browser takes what follows two of them, or a backslash, for the name of another site.
+            path = "/" + scope["path"].lstrip("/\\")
+            answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", secure=scope["scheme"] == "https")
             return answer
         return PlainTextResponse("open the address that `tidemark serve --link` prints, or send Authorization: Bearer TOKEN\n", 401)
+
+
+def is_foreign(headers: Headers) -> bool:
+    """Say whether a page of another site has made the browser send this; programs and old browsers do not say it."""
+    return headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 class FormError(ConfError):
@@ -92,15 +104,27 @@ class FormToken:
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form, as browsers send it; none of what is larger than MOST_BYTES, or no form."""
+    """The fields of a form, as browsers send it; none of what is larger than MOST_BYTES, takes longer than FORM_SECONDS, or is no form."""
     content = b""
-    async for part in request.stream():
-        content += part
-        if len(content) > MOST_BYTES:
-            return {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(FORM_SECONDS):
+            async for part in request.stream():
+                content += part
+                if len(content) > MOST_BYTES:
+                    return {}
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def text_of(form: dict[str, str], name: str, most: int, is_needed: bool = True) -> str:
+    """Return the text of a field without the blanks around it; FormError for none, a long one, or one with control characters."""
+    text = form.get(name, "").strip()
+    if (is_needed and not text) or len(text) > most:
+        raise FormError(name, f"the form wants {name}, of at most {most:,} characters.")
+    if CONTROLS.search(text):
+        raise FormError(name, f"{name} holds a control character; write text and line ends alone.")
+    return text
 
 
 def whole(text: str, otherwise: int) -> int:

@@ -8,14 +8,22 @@ import uvicorn
 
 from orchestration.conf.model import Conf
 from orchestration.conf.secrets import secret
+from orchestration.conf.values import is_loopback
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.sockets import bind, place
-from orchestration.errors import TidemarkError
+from orchestration.errors import ConfError, TidemarkError
 from orchestration.web.security import LOCAL
 from orchestration.web.site import Site
 
 LINK = "`tidemark serve --link`"
+LEAST_TOKEN = 16
 EVERYWHERE = ("0.0.0.0", "::")
+
+
+class PageProtocol(BoundedHttpProtocol):
+    """Fewer connections than a process may have open files."""
+
+    most_connections = 400
 
 
 def link(conf: Conf, port: int | None) -> str:
@@ -41,7 +49,7 @@ def serve(conf: Conf, port: int | None, notify: Callable[[str], None]) -> None:
         notify(f"http://{place(listener)}/ shows what is true now" + (f"; {LINK} prints its address with the token" if token else ""))
         config = uvicorn.Config(
             Site(conf).application(hosts, token),
-            http=BoundedHttpProtocol,
+            http=PageProtocol,
             ws="none",
             log_level="warning",
             access_log=False,
@@ -52,4 +60,10 @@ def serve(conf: Conf, port: int | None, notify: Callable[[str], None]) -> None:
 
 
 def _token(conf: Conf) -> str | None:
-    return conf.page.token and secret(conf.page.token, "pipeline.yml")
+    """Return the token; ConfError for one that others could guess, where they reach the page."""
+    token = conf.page.token and secret(conf.page.token, "pipeline.yml")
+    if token and len(token) < LEAST_TOKEN and (conf.page.names or not is_loopback(conf.page.host)):
+        raise ConfError(
+            f"page.token has {len(token)} characters; where others reach the page it needs {LEAST_TOKEN}: `openssl rand -hex 16`."
+        )
+    return token

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain
+from orchestration.serving.sql.encoding import CSV, GUARDED_CSV
 from orchestration.storage.delta import each_table_opened_once, version_of
 from orchestration.storage.ops_tables import NOTES
 from orchestration.storage.snapshots import find_snapshot
@@ -39,11 +40,14 @@ from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.queries import Queries, ViewRequest
 from orchestration.web.readings import readings
-from orchestration.web.security import FormToken, Guarded, form_of, whole
+from orchestration.web.security import FormToken, Guarded, form_of, is_foreign, whole
 
 LONGEST_ADDRESS = 16_000
 """Characters of the parameters of a view; a metric may have a name of hundreds."""
 LOOK_SECONDS = 30.0
+MOST_STREAMS, MOST_VALUES = 200, 20
+"""Open pages that are told what is new, and values of one parameter."""
+SPAN = ("span", "from", "to")
 MOST_DONE = 100
 """Forms that are kept, to know one that is sent again."""
 Key = tuple[str, str]
@@ -65,7 +69,7 @@ ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = 
 class View:
     """`template`: of its live part. `is_of_snapshot`: only a new snapshot changes it. `ages`: it changes with time alone.
 
-    `asks`: it waits for queries, as do those of a snapshot.
+    `asks`: it waits for queries, as do those of a snapshot. `params`: the parameters that it reads; its address has no others.
     """
 
     path: str
@@ -76,21 +80,35 @@ class View:
     ages: bool = False
     asks: bool = False
     is_in_menu: bool = True
+    params: tuple[str, ...] = ()
+
+    def params_text(self, parameters: QueryParams) -> str:
+        """Return the parameters as an address has them; none if they are too long."""
+        written = urlencode([(name, value) for name in self.params for value in parameters.getlist(name)[:MOST_VALUES] if value])
+        return written if len(written) <= LONGEST_ADDRESS else ""
 
 
 class Site:
     def __init__(self, conf: Conf) -> None:
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
-        hour = LastHour()
+        hour, self._streams = LastHour(), 0
         views = (
             View("/", "Overview", "overview.html", lambda request: overview(request, hour), ages=True),
             View("/alerts", "Alerts", "alerts.html", alerts.alerts, asks=True),
-            View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
-            View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
-            View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True),
-            View("/batches", "Batches", "batches.html", batches, ages=True),
-            View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine),
-            View("/quality", "Quality", "quality.html", quality.quality),
+            View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True, params=("group", "device", *SPAN)),
+            View(
+                "/readings",
+                "Readings",
+                "readings.html",
+                readings,
+                is_of_snapshot=True,
+                is_in_menu=False,
+                params=("device", "metric", "end"),
+            ),
+            View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True, params=("device", "find", *SPAN)),
+            View("/batches", "Batches", "batches.html", batches, ages=True, params=SPAN),
+            View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine, params=("rule",)),
+            View("/quality", "Quality", "quality.html", quality.quality, params=("of",)),
             View("/runs", "Runs", "runs.html", runs.shown_runs),
         )
         self._editor = View("/sql", "SQL", "editor.html", lambda request: None)
@@ -120,7 +138,8 @@ class Site:
 
     async def page(self, request: Request) -> Response:
         """GET of a view, as its address says."""
-        view, params = self._views[request.url.path], _params_text(request.query_params)
+        view = self._views[request.url.path]
+        params = view.params_text(request.query_params)
         try:
             facts = await self._facts.newest((view.path, params))
         except TidemarkError as error:
@@ -134,8 +153,12 @@ class Site:
         return await self._framed(self._editor, live, 400 if facts.error else 200)
 
     async def answer(self, request: Request) -> Response:
-        """GET /sql/answer.csv and .parquet: the whole answer of the query in the address, as a file."""
+        """GET /sql/answer.csv and .parquet: the whole answer of the query in the address, as a file; of another site's link the editor."""
+        if is_foreign(request.headers):
+            return RedirectResponse(f"/sql?{urlencode(request.query_params.multi_items())}", 303)
         accept = editor.FORMATS.get(request.path_params["format"])
+        if accept == CSV and request.query_params.get("guard") == "formulas":
+            accept = GUARDED_CSV
         if accept is None:
             return PlainTextResponse("there are answer.csv and answer.parquet\n", 404)
         try:
@@ -156,14 +179,15 @@ class Site:
 
     async def events(self, request: Request) -> Response:
         """GET /events: the status line, and the live part of a view, each time that they have changed, as server-sent events."""
-        rest = QueryParams([(name, value) for name, value in request.query_params.multi_items() if name != "path"])
         path = request.query_params.get("path", "/")
         view = self._views.get(path)
         if view is None and path != self._editor.path:
             return PlainTextResponse("this view does not change\n", 404)
         if request.method == "HEAD":  # the stream would never end
             return Response(media_type="text/event-stream")
-        return StreamingResponse(self._news(view, _params_text(rest)), media_type="text/event-stream")
+        if self._streams >= MOST_STREAMS:
+            return PlainTextResponse("too many pages are open; close some, and load this one again\n", 503, {"Retry-After": "30"})
+        return StreamingResponse(self._news(view, view.params_text(request.query_params) if view else ""), media_type="text/event-stream")
 
     async def api(self, request: Request) -> Response:
         """GET /api/overview: what the overview shows, as JSON."""
@@ -222,13 +246,17 @@ class Site:
 
     async def _news(self, view: View | None, params: str) -> AsyncIterator[str]:
         shown: list[Any] = [None, None]
-        async for facts in self._facts.stream(STATUS, *([(view.path, params)] if view else ())):
-            status, live = facts[0], facts[-1]
-            news = _status(status) if status is not shown[0] else {}
-            if view and live is not shown[1]:
-                news["live"] = self._rendered(view, live)
-            shown = [status, live]
-            yield f"id: {_number_of(live)}\ndata: {json.dumps(news)}\n\n"
+        self._streams += 1
+        try:
+            async for facts in self._facts.stream(STATUS, *([(view.path, params)] if view else ())):
+                status, live = facts[0], facts[-1]
+                news = _status(status) if status is not shown[0] else {}
+                if view and live is not shown[1]:
+                    news["live"] = self._rendered(view, live)
+                shown = [status, live]
+                yield f"id: {_number_of(live)}\ndata: {json.dumps(news)}\n\n"
+        finally:
+            self._streams -= 1
 
     async def _look(self) -> None:
         """Read the overview before anyone asks, and then now and again: its sparklines have lags that were seen."""
@@ -274,9 +302,3 @@ def _status(facts: Overview | TidemarkError) -> dict[str, Any]:
 def _number_of(facts: Any) -> str:
     """Return a number for the facts that a page shows: they are not sent again to a page that has just shown them."""
     return "" if isinstance(facts, TidemarkError) else str(facts.at.timestamp())
-
-
-def _params_text(parameters: QueryParams) -> str:
-    """Return the parameters as an address has them; none if they are too long."""
-    written = urlencode([(name, value) for name, value in parameters.multi_items() if value])
-    return written if len(written) <= LONGEST_ADDRESS else ""

@@ -1,6 +1,7 @@
 """uvicorn's HTTP protocol, with bounds for the head of a request, and for a client that asks for another protocol."""
 
 import asyncio
+from operator import itemgetter
 from typing import Any
 
 import httptools
@@ -11,7 +12,12 @@ MAX_HEAD_BYTES = 256 * 1024  # far above what proxies add; with what has come of
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """Closes a connection whose next head is late or long, and ignores `Upgrade`, as RFC 9110 (7.8) lets a server do."""
+    """Closes a connection whose next head is late or long, and ignores `Upgrade`, as RFC 9110 (7.8) lets a server do.
+
+    Where there are `most_connections`, the one that has waited longest for a head is closed for a new one; the new one if none waits.
+    """
+
+    most_connections = 1900  # fewer than the requests at once that a server takes before it answers 503
 
     _deadline: asyncio.TimerHandle | None = None
     _length = 0
@@ -24,6 +30,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._await_head()
+        if len(self.connections) > self.most_connections:
+            waiting = [
+                (other._deadline.when(), other) for other in self.connections if other._deadline and not other.transport.is_closing()
+            ]
+            min(waiting, key=itemgetter(0))[1].transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_waiting()

@@ -6,7 +6,6 @@ Names carry the number of the batch, so a repeat replaces what the try before it
 A later row of a key comes in a later file: of gold the highest `revision` counts.
 """
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from orchestration.connectors.sinks.sink import Batch, Sink
-from orchestration.rendering import plain
+from orchestration.rendering import plain, to_json, values
 from orchestration.storage.state_file import sync
 
 DAY = "day"
@@ -88,6 +87,6 @@ def _with_json(rows: pa.Table) -> pa.Table:
     """CSV has no lists."""
     for at, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type):
-            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in rows[field.name].to_pylist()]
+            texts = [None if value is None else to_json(plain(value)) for value in values(rows[field.name])]
             rows = rows.set_column(at, field.name, pa.array(texts, pa.string()))
     return rows

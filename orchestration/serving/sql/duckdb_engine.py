@@ -50,9 +50,9 @@ NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist( because schema
 PATH = re.compile(r"(?<![\w.])/[^\s\"'(),;]+/[^\s\"'(),;]+")
 ADVICE = re.compile(r'(, or|\. Use) "?SET [^.]*')
 """On settings, which no query can change."""
-AS_TEXT = {"uhugeint", "bignum", "bit", "geometry", "interval", "time", "time_ns", "time with time zone", "variant"}
-"""Types of DuckDB that Arrow has not: it would show other values, such as -1 for the greatest uhugeint, and 00:00 for 24:00."""
-NESTED = {"array", "list", "map", "struct", "union"}
+AS_TEXT = {"uhugeint", "bignum", "bit", "geometry", "interval", "time", "time_ns", "time with time zone", "union", "variant"}
+"""Types that Arrow or Parquet has not: Arrow would show other values, such as -1 for the greatest uhugeint, and 00:00 for 24:00."""
+NESTED = {"array", "list", "map", "struct"}
 FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 """DuckDB's errors that are not for the query to mend."""
 

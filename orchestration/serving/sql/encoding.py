@@ -2,19 +2,26 @@
 
 import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
-from orchestration.rendering import plain, values
+from orchestration.rendering import plain, to_json, values
 from orchestration.serving.sql.answer import Answer
 from orchestration.serving.sql.output import write_parquet
 
 ARROW, CSV, JSON = "application/vnd.apache.arrow.stream", "text/csv", "application/json"
 PARQUET = "application/vnd.apache.parquet"
+GUARDED_CSV = f"{CSV}; guard=formulas"
+"""CSV in which a quote stands before texts that a spreadsheet would run as formulas."""
+FORMULA = "\\A([=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+NUMBERS = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating, pa.types.is_decimal)
+AS_THEY_ARE = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_string)
 
 
 @dataclass(frozen=True)
@@ -40,21 +47,30 @@ def encoded(answer: Answer, accept: str, name: str) -> Encoded:
         write_parquet(answer, sink)
         return Encoded(sink.getvalue(), PARQUET, headers)
     if CSV in accept:
-        csv.write_csv(_flat(answer.rows), sink)
+        csv.write_csv(_flat(answer.rows, is_guarded=accept == GUARDED_CSV), sink)
         return Encoded(sink.getvalue(), CSV, headers)
     columns = [{"name": field.name, "type": str(field.type)} for field in answer.rows.schema]
     rows = [plain(row) for row in zip(*map(values, answer.rows.columns), strict=True)]
     body = {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}
-    return Encoded(json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace"), JSON, headers)
+    return Encoded(to_json(body).encode("utf-8", "backslashreplace"), JSON, headers)
 
 
-def _flat(rows: pa.Table) -> pa.Table:
-    """Turn lists, maps, structs and bytes into JSON texts, as CSV has none of these; `tidemark sql --format csv` prints the same."""
-    for index, kind in enumerate(rows.schema.types):
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(rows.column(index))]
-            rows = rows.set_column(index, rows.schema.field(index).name, pa.array(texts, pa.string()))
-    return rows
+def _flat(rows: pa.Table, is_guarded: bool) -> pa.Table:
+    """Turn all but whole numbers, booleans and texts into texts, as `tidemark sql --format csv` prints them; lists are JSON."""
+    columns = []
+    for column in rows.columns:
+        texts = column
+        if not _is_one_of(column.type, AS_THEY_ARE):
+            cells = [plain(value) for value in values(column)]
+            texts = pa.array([cell if cell is None or isinstance(cell, str) else to_json(cell) for cell in cells], pa.string())
+        is_text = not _is_one_of(column.type, NUMBERS)
+        columns.append(pc.replace_substring_regex(texts, FORMULA, r"'\1") if is_guarded and is_text else texts)
+    names = [re.sub(FORMULA, r"'\1", name) if is_guarded else name for name in rows.column_names]
+    return pa.table(columns, names)
+
+
+def _is_one_of(kind: pa.DataType, kinds: Sequence[Callable[[pa.DataType], bool]]) -> bool:
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def _snapshot(answer: Answer) -> Any:

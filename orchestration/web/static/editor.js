@@ -102,7 +102,7 @@ function queryLink(text, label) {
 }
 
 const past = JSON.parse(kept.get("queries") ?? "[]");
-if (new URLSearchParams(location.search).get("query")) {
+if (new URLSearchParams(location.search).get("query") && !document.getElementById("unasked")) {
   past.unshift(...past.splice(0).filter((text) => text !== query.defaultValue));
   past.unshift(query.defaultValue);
   kept.set("queries", JSON.stringify(past.slice(0, 30)));

@@ -1,6 +1,11 @@
 """Requests that must not get through to the page, and the headers that each answer has. No browser, no Spark."""
 
+import csv
+import http.client
+import io
+import json
 import re
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from orchestration.conf.load import load
 from orchestration.errors import ConfError
+from orchestration.web.server import PageProtocol, link
+from orchestration.web.site import MOST_STREAMS
 from tests.collectors import write_conf
 from tests.pages import Served, served
 
@@ -173,3 +180,94 @@ def test_metrics_are_in_the_format_of_prometheus_and_name_no_device(server: Serv
     assert {"tidemark_up", "tidemark_lag_seconds", "tidemark_measurements", "tidemark_events", "tidemark_problems"} <= families.keys()
     labels = {name for family in families.values() for sample in family.samples for name in sample.labels}
     assert labels <= {"node", "layer", "outcome", "part", "severity", "about"}
+
+
+def test_a_query_that_another_site_opens_is_shown_and_not_run(server: Served) -> None:
+    query = urlencode({"query": "select 40 + 2 as asked", "snapshot": ""})
+    link = KNOWN | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    status, _, shown = server.ask(f"/sql?{query}", headers=link)
+    assert (status, "select 40 + 2 as asked" in shown, "It was not asked" in shown, 'id="answer"' in shown) == (200, True, True, False)
+    for format in ("csv", "parquet"):
+        status, headers, body = server.ask(f"/sql/answer.{format}?{query}", headers=link | {"Sec-Fetch-Site": "same-site"})
+        assert (status, headers["location"].partition("?")[0], body) == (303, "/sql", "")
+    for site in ("none", "same-origin"):
+        assert 'id="answer"' in server.ask(f"/sql?{query}", headers=link | {"Sec-Fetch-Site": site})[2]
+    assert 'id="answer"' in server.ask(f"/sql?{query}", headers=KNOWN)[2]
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "///evil.example/", "/\\evil.example", "//evil.example:80/..//", "/\\/evil.example"])
+def test_the_token_of_the_address_leads_to_no_other_site(server: Served, path: str) -> None:
+    status, headers, _ = server.ask(f"{path}?token={TOKEN}")
+    assert (status, headers["location"][0], headers["location"][1:2] in ("/", "\\")) == (303, "/", False)
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "field"),
+    [
+        ("/runs/notes", {"begins": "2026-01-01T12:00", "text": "a\0b", "author": "ada"}, "text"),
+        ("/runs/notes", {"begins": "2026-01-01T12:00", "text": "a", "author": "x" * 2_001}, "author"),
+        ("/runs/notes", {"begins": "2026-01-01T12:00", "text": "a", "author": "\x1b[31mada"}, "author"),
+        ("/alerts/silence", {"alert": "a\0", "entity": "*", "author": "ada", "reason": "r", "length": "1 h"}, "alert"),
+        ("/alerts/silence", {"alert": "*", "entity": "x" * 10_000, "author": "ada", "reason": "r", "length": "1 h"}, "entity"),
+        ("/sql/queries", {"name": "ok", "query": "select '\0'"}, "query"),
+        ("/sql/queries", {"name": "ok", "query": "x" * 70_000}, "query"),
+    ],
+)
+def test_a_text_of_a_form_has_a_length_and_no_control_characters(server: Served, action: str, fields: dict[str, str], field: str) -> None:
+    form_token = re.findall(r'name="form_token" value="([^"]+)"', server.ask("/runs", headers=KNOWN)[2])[0]
+    body = urlencode({"form_token": form_token, **fields})
+    status, _, answer = server.ask(action, "POST", KNOWN | FORM | {"Accept": "application/json"}, body)
+    assert (status, json.loads(answer)["field"]) == (400, field)
+
+
+def test_the_stream_of_a_view_takes_no_parameter_that_the_view_does_not_read(server: Served) -> None:
+    shown = server.ask("/batches?span=day&noise=1&span=week&token=x", headers=KNOWN)[2]
+    assert 'data-events="/events?path=%2Fbatches&amp;span=day&amp;span=week"' in shown
+
+
+def test_more_open_pages_than_it_serves_are_refused_and_others_are_answered(server: Served) -> None:
+    opened = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(MOST_STREAMS + 3)]
+    statuses = []
+    for connection in opened:
+        connection.request("GET", "/events?path=/runs", headers=KNOWN)
+        statuses.append(connection.getresponse().status)
+    assert statuses == [200] * MOST_STREAMS + [503] * 3
+    assert server.ask("/runs", headers=KNOWN)[0] == 200
+    for connection in opened:
+        connection.close()
+
+
+def test_idle_connections_keep_nobody_out(server: Served) -> None:
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2 * PageProtocol.most_connections)]
+    idle[-1].sendall(b"GET /runs HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    assert server.ask("/runs", headers=KNOWN)[0] == 200
+    idle[0].settimeout(10)
+    assert idle[0].recv(1) == b""  # the oldest are closed first
+    for connection in idle:
+        connection.close()
+
+
+@pytest.mark.parametrize("page", ["{host: 0.0.0.0, token: '${env:PAGE_TOKEN}'}", "{names: [plant.example], token: '${env:PAGE_TOKEN}'}"])
+def test_a_token_that_others_could_guess_is_refused_where_they_reach_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    folder = write_conf(tmp_path, plant="path: ./landing")
+    with (folder / "pipeline.yml").open("a") as file:
+        file.write(f"page: {page}\n")
+    monkeypatch.setenv("PAGE_TOKEN", "hunter2")
+    with pytest.raises(ConfError, match=r"page\.token has 7 characters; where others reach the page it needs 16"):
+        link(load(folder), None)
+    monkeypatch.setenv("PAGE_TOKEN", "x" * 16)
+    assert link(load(folder), None).endswith("?token=xxxxxxxxxxxxxxxx")
+
+
+def test_cells_that_a_spreadsheet_would_run_are_guarded_by_choice(server: Served) -> None:
+    query = """select '=1+1' as a, '+x' as b, '-x' as c, '@x' as d, chr(9) || 'x' as e, 'x=1' as f, -1 as g, -1.5 as h, -2.5::double as i,
+    '' as j, null as k, '-t'::enum('-t') as l, 1 as "=cmd()" """
+    address = f"/sql/answer.csv?{urlencode({'query': query})}"
+    plain, guarded = ([*csv.reader(io.StringIO(server.ask(f"{address}{more}", headers=KNOWN)[2]))] for more in ("", "&guard=formulas"))
+    assert plain == [[*"abcdefghijkl", "=cmd()"], ["=1+1", "+x", "-x", "@x", "\tx", "x=1", "-1", "-1.5", "-2.5", "", "", "-t", "1"]]
+    assert guarded == [
+        [*"abcdefghijkl", "'=cmd()"],
+        ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "x=1", "-1", "-1.5", "-2.5", "", "", "'-t", "1"],
+    ]
