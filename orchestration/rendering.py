@@ -108,7 +108,8 @@ def _exact(kind: "pa.DataType") -> tuple["pa.DataType", Callable[[Any], Any]]:
     """Return the type of which Python gets all values of this one, and the function that makes such a value the one to show."""
     import pyarrow as pa
 
-    exact, convert = kind, _same
+    exact: pa.DataType = kind
+    convert: Callable[[Any], Any] = _same
     match kind:
         case pa.TimestampType():
             exact, convert = pa.int64(), partial(_instant_at, kind.unit, "" if kind.tz is None else "Z")
@@ -221,6 +222,6 @@ def _instant_at(unit: str, zone: str, count: int) -> date | datetime | str:
             return from_micros(micros) if zone else from_micros(micros).replace(tzinfo=None)
     import numpy as np
 
-    text = str(np.datetime64(count, unit)).removesuffix(".000000").removesuffix(".000")
+    text = str(np.datetime64(count, unit)).removesuffix(".000000").removesuffix(".000")  # type: ignore[call-overload]
     year, month, day = text.rsplit("-", 2)
     return f"{int(year):0{5 if count < 0 else 4}d}-{month}-{day}{zone}"

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
+from orchestration.storage.damaged_logs import damaged_log_error
 from orchestration.utc import EPOCH, from_micros, to_micros
 
 LOG = "_delta_log"
@@ -27,8 +28,6 @@ FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """The first instant of Python. Silver took earlier ones for event times once, so lakes may hold some."""
 FIRST_AT, LAST_AT = datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 """Delta's filter counts nanoseconds, which reach from 1677 to 2262."""
-UnreadableTableError: TypeAlias = DeltaError
-"""The error that opening a damaged table raises."""
 OpenTable: TypeAlias = DeltaTable
 """A table at one version, as `open_table` gives it."""
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
@@ -61,17 +60,24 @@ def is_table(path: Location) -> bool:
 
 
 def open_table(path: Location, version: int | None = None) -> OpenTable:
-    """The table at a version, None for the newest one."""
+    """The table at a version, None for the newest one; DamagedLogError names the file that cannot be read."""
     opened = _opened.get()
     if opened is None or version is not None:
-        return DeltaTable(str(path), version=version)
+        return _open(path, version)
     if str(path) not in opened:
-        opened[str(path)] = DeltaTable(str(path))
+        opened[str(path)] = _open(path, None)
     return opened[str(path)]
 
 
+def _open(path: Location, version: int | None) -> OpenTable:
+    try:
+        return DeltaTable(str(path), version=version)
+    except DeltaError as error:
+        raise damaged_log_error(path.local / LOG, error) from error
+
+
 def table_id(path: Location) -> str:
-    return str(DeltaTable(str(path)).metadata().id)
+    return str(_open(path, None).metadata().id)
 
 
 def version_of(path: Location) -> int:

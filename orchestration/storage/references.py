@@ -15,7 +15,8 @@ from orchestration.conf.reference_tables import ReferenceSettings, RowKey, Rows,
 from orchestration.errors import ConfError
 from orchestration.location import Location
 from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import UnreadableTableError, is_table, log_of, open_table, path_of, rows_of, table_of
+from orchestration.storage.damaged_logs import DamagedLogError
+from orchestration.storage.delta import is_table, log_of, open_table, path_of, rows_of, table_of
 from orchestration.storage.foreign_table import newest_in_log
 from orchestration.storage.registry import ALWAYS, NOTICE
 from orchestration.utc import MICROSECOND
@@ -113,7 +114,7 @@ def rows_in(name: str, settings: ReferenceSettings) -> Rows:
     """Read the rows of a reference as its table is now; ConfError names every mistake."""
     try:
         return _delta_rows(name, settings) if settings.path.is_dir() else csv_rows(name, settings)
-    except (OSError, UnreadableTableError, pa.ArrowNotImplementedError) as error:
+    except (OSError, DamagedLogError, pa.ArrowNotImplementedError) as error:
         said = (getattr(error, "strerror", None) or str(error)).splitlines()[0].rstrip(".")
         raise ConfError(
             f"{settings.path}: cannot be read ({said}); put a CSV or a Delta table there, or correct references.{name}"

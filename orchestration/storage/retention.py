@@ -17,10 +17,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets
+from orchestration.storage.damaged_logs import DamagedLogError
 from orchestration.storage.delta import LOG, OpenTable, actions, added, files_of, in_log, log_of, open_table, version_of
 from orchestration.storage.generations import FOLDER
 
@@ -201,7 +201,7 @@ def _is_whole(log: Path, base: int) -> bool:
     apps = {action["txn"]["appId"] for file in before if file.suffix == ".json" for action in actions(file, "txn")}
     try:
         return own[1].exists() and _content(own, base, apps) == _content(before, base, apps)
-    except (DeltaError, ValueError, OSError):
+    except (DamagedLogError, ValueError, OSError):
         return False
 
 

@@ -6,7 +6,6 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
@@ -41,13 +40,11 @@ from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.queries import Queries, ViewRequest
 from orchestration.web.readings import readings
 from orchestration.web.security import FormToken, Guarded, form_of, is_foreign, whole
+from orchestration.web.view import SPAN, View
 
-LONGEST_ADDRESS = 16_000
-"""Characters of the parameters of a view; a metric may have a name of hundreds."""
 LOOK_SECONDS = 30.0
-MOST_STREAMS, MOST_VALUES = 200, 20
-"""Open pages that are told what is new, and values of one parameter."""
-SPAN = ("span", "from", "to")
+MOST_STREAMS = 200
+"""Open pages that are told what is new."""
 MOST_DONE = 100
 """Forms that are kept, to know one that is sent again."""
 Key = tuple[str, str]
@@ -63,29 +60,6 @@ ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = 
     "/sql/queries": ("/sql", editor.save_query),
 }
 """The action of a form, by the path that it is sent to, and the view that shows the result."""
-
-
-@dataclass(frozen=True)
-class View:
-    """`template`: of its live part. `is_of_snapshot`: only a new snapshot changes it. `ages`: it changes with time alone.
-
-    `asks`: it waits for queries, as do those of a snapshot. `params`: the parameters that it reads; its address has no others.
-    """
-
-    path: str
-    title: str
-    template: str
-    read: Callable[[ViewRequest], Any]
-    is_of_snapshot: bool = False
-    ages: bool = False
-    asks: bool = False
-    is_in_menu: bool = True
-    params: tuple[str, ...] = ()
-
-    def params_text(self, parameters: QueryParams) -> str:
-        """Return the parameters as an address has them; none if they are too long."""
-        written = urlencode([(name, value) for name in self.params for value in parameters.getlist(name)[:MOST_VALUES] if value])
-        return written if len(written) <= LONGEST_ADDRESS else ""
 
 
 class Site:

@@ -31,9 +31,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._await_head()
         if len(self.connections) > self.most_connections:
-            waiting = [
-                (other._deadline.when(), other) for other in self.connections if other._deadline and not other.transport.is_closing()
-            ]
+            others = (other for other in self.connections if isinstance(other, BoundedHttpProtocol) and not other.transport.is_closing())
+            waiting = [(deadline.when(), other) for other in others if (deadline := other._deadline) is not None]
             min(waiting, key=itemgetter(0))[1].transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

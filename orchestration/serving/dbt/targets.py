@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from gold.windows.aggregates import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import LOG, UnreadableTableError, files_of, open_table, version_of
+from orchestration.storage.damaged_logs import DamagedLogError
+from orchestration.storage.delta import LOG, files_of, open_table, version_of
 from orchestration.storage.marts import MARTS, forget, needed_snapshots
 from orchestration.storage.retention import RetentionNeeds, removable_files, removable_log, remove
 from orchestration.storage.snapshots import all_snapshots
@@ -102,7 +103,7 @@ def _damage(path: Location) -> str | None:
         return f"has files in {path}, but no Delta log that says which of them are rows"
     try:
         needed = files_of(open_table(path))
-    except (UnreadableTableError, OSError, ValueError) as error:
+    except (DamagedLogError, OSError, ValueError) as error:
         return f"cannot be read: {str(error).splitlines()[0]}"
     missing = [name for name in needed if not (path / name).exists()]
     return f"lacks {len(missing)} of its {len(needed)} files, such as {missing[0]}" if missing else None

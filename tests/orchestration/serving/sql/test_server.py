@@ -111,7 +111,6 @@ def test_types_that_arrow_has_not_are_texts_in_every_format(server: Server) -> N
         ({"query": "select 1", "name": "a\nb"}, 400, "printable ASCII"),
         ({"query": "select 1", "name": "\u65e5"}, 400, "printable ASCII"),
         ({"query": "select 1", "name": "\ud800"}, 400, "printable ASCII"),
-        ({"query": "select * from test_all_types()"}, 400, "cast its column to varchar"),
         ({"query": "select 'x'::int"}, 400, "Could not convert string 'x' to INT32"),
         ({"query": "select 128::tinyint"}, 400, "can't be cast"),
         ({"query": "select date '9999-12-31' + 'x'"}, 400, "LINE 1"),
@@ -143,7 +142,7 @@ def test_a_body_that_is_no_json_is_a_wrong_request(body: bytes, server: Server) 
 
 
 def test_an_answer_that_parquet_does_not_hold_is_a_wrong_request(server: Server) -> None:
-    answer = server.post({"query": "select 1::union(a int, b varchar)"}, "application/vnd.apache.parquet")
+    answer = server.post({"query": "select timestamp_s 'infinity'"}, "application/vnd.apache.parquet")
     assert (answer.status_code, "cast the column" in answer.json()["error"]) == (400, True)
 
 

@@ -138,6 +138,18 @@ def test_parquet_and_arrow_hold_the_value_as_it_is(engine: DuckDbEngine, express
 
 
 def test_every_type_of_duckdb_is_among_the_values() -> None:
-    names = {name for (name,) in duckdb.sql("select distinct logical_type from duckdb_types()").fetchall()}
-    relation = duckdb.sql("select " + ", ".join(f"{expression} as x{n}" for n, (expression, _) in enumerate(VALUES)))
+    connection = duckdb.connect()
+    names = {name for (name,) in connection.sql("select distinct logical_type from duckdb_types()").fetchall()}
+    relation = connection.sql("select " + ", ".join(f"{expression} as x{n}" for n, (expression, _) in enumerate(VALUES)))
     assert {str(kind.id).upper() for kind in relation.types} >= {name.upper() for name in names - NOT_OF_VALUES}
+
+
+@pytest.mark.parametrize("accept", [ARROW, CSV, JSON])
+def test_the_least_and_the_greatest_value_of_each_type_can_be_sent(engine: DuckDbEngine, accept: str) -> None:
+    answer = engine.ask(Question("from test_all_types()"))
+    assert len(encoded(answer, accept, "n").body) > 5_000
+    [least, greatest, absent] = [
+        dict(zip(answer.rows.column_names, row, strict=True)) for row in zip(*map(values, answer.rows.columns), strict=True)
+    ]
+    assert (plain(least["timestamp_tz"]), plain(greatest["timestamp"])) == ("-290308-12-22T00:00:00Z", "294247-01-10T04:00:54.775806")
+    assert {*absent.values()} == {None}
