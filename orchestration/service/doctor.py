@@ -1,11 +1,10 @@
 """`tidemark doctor`: what is wrong with this machine, the conf, the lake and what they reach, and the command that fixes it."""
 
 import socket
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -18,10 +17,11 @@ from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.conf.transport_settings import HttpSettings, KafkaSettings, KinesisSettings, MqttSettings, S3Settings, TcpSettings
 from orchestration.connectors.collector.sockets import bind
 from orchestration.engine.java import heap_of
-from orchestration.errors import ConfError, TidemarkError
+from orchestration.errors import TidemarkError
+from orchestration.service.finding import Finding, unless_it_breaks
+from orchestration.service.lake_findings import of_data_files, of_disks, of_lake, of_logs, of_seals, of_state_files
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
 from orchestration.storage.confs import conf_or_last
-from orchestration.storage.lease import holder_of, is_held
 from orchestration.supervisor.service_state import parts_of
 from orchestration.utc import to_iso
 
@@ -30,41 +30,28 @@ BESIDE_THE_HEAP = 1024**3
 """Memory for Python and for what a JVM takes beside its heap."""
 Address = tuple[str, int]
 """Host and port."""
-Parts = list[dict[str, Any]]
-"""Parts of the `up` that runs, see service_state.parts_of."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`verdict`: good, warning or bad. `command`: fixes it, or shows more; empty where nothing has to be done."""
-
-    what: str
-    verdict: str
-    finding: str
-    command: str = ""
 
 
 def examine(folder: Path) -> Iterator[Finding]:
     """One after the other, as soon as it is known. Nothing is written, no Spark is started, and each address is asked for 3 s at most."""
-    yield _of_java()
+    yield from unless_it_breaks("java", _of_java)
     try:
         conf, mistakes = conf_or_last(folder)
-    except ConfError as error:
+    except Exception as error:
         yield Finding("conf", "bad", str(error), "tidemark check")
         return
     warnings = "\n".join(conf.warnings)
     verdict = "bad" if mistakes else "warning" if warnings else "good"
     yield Finding("conf", verdict, mistakes or warnings or "no mistakes", f"{conf.command} check")
-    parts = parts_of(conf.lake)
-    yield _of_memory(conf, parts)
-    yield from _of_lake(conf)
-    listed = [*_of_health(conf)]
+    for what, look in LOOKS.items():
+        yield from unless_it_breaks(what, partial(look, conf))
+    listed = [*unless_it_breaks("what is wrong", partial(_of_health, conf))]
     yield from listed
-    yield from _of_ports(conf, parts)
-    yield from _of_servers(conf, {finding.what for finding in listed})
+    yield from unless_it_breaks("ports", partial(_of_ports, conf))
+    yield from unless_it_breaks("servers", partial(_of_servers, conf, {finding.what for finding in listed}))
 
 
-def _of_java() -> Finding:
+def _of_java() -> Iterator[Finding]:
     from orchestration.engine.jars import missing_jars
     from orchestration.engine.java import java_command, require_java
 
@@ -72,38 +59,20 @@ def _of_java() -> Finding:
         require_java()
         missing = missing_jars()
     except TidemarkError as error:
-        return Finding("java", "bad", str(error))
+        yield Finding("java", "bad", str(error))
+        return
     if missing:
-        return Finding("java", "warning", f"{len(missing)} jars are not there yet; the first run fetches them", "make install")
-    return Finding("java", "good", java_command())
+        yield Finding("java", "warning", f"{len(missing)} jars are not there yet; the first run fetches them", "make install")
+    else:
+        yield Finding("java", "good", java_command())
 
 
-def _of_memory(conf: Conf, parts: Parts) -> Finding:
+def _of_memory(conf: Conf) -> Iterator[Finding]:
     heap = heap_of(conf.engine.driver_memory)
     free, needed = psutil.virtual_memory().available, heap_bytes(heap) + BESIDE_THE_HEAP
-    runs = any(part["part"] == STREAMS and part["state"] == "running" for part in parts)
+    runs = any(part["part"] == STREAMS and part["state"] == "running" for part in parts_of(conf.lake))
     text = f"{free / 1024**3:.1f} GiB are free; streams take up to {needed / 1024**3:.1f} GiB, with a heap of {heap}"
-    return Finding("memory", "good" if runs or free >= needed else "warning", text, "" if free >= needed else "set engine.driver_memory")
-
-
-def _of_lake(conf: Conf) -> Iterator[Finding]:
-    from orchestration.storage.sealing import refuse_damage, refuse_older_tables
-    from orchestration.storage.tables import LakeStore
-    from orchestration.supervisor.status import flows
-
-    if not conf.lake.exists():
-        yield Finding("lake", "good", f"{conf.lake} is made by the first run")
-        return
-    if is_held(conf.lake):
-        yield Finding("lease", "good", f"written by {holder_of(conf.lake) or 'another process'}")
-    store = LakeStore(conf)
-    try:
-        refuse_damage(store, [name for name, *_ in flows(conf, store.generation)])
-        refuse_older_tables(store)
-    except TidemarkError as error:
-        yield Finding("tables and checkpoints", "bad", str(error), f"{conf.command} replay")
-    else:
-        yield Finding("tables and checkpoints", "good", "logs and checkpoints are as they were written")
+    yield Finding("memory", "good" if runs or free >= needed else "warning", text, "" if free >= needed else "set engine.driver_memory")
 
 
 def _of_health(conf: Conf) -> Iterator[Finding]:
@@ -118,9 +87,9 @@ def _of_health(conf: Conf) -> Iterator[Finding]:
         yield Finding("what comes", "good", f"nothing is wrong: known up to {to_iso(until)}")
 
 
-def _of_ports(conf: Conf, parts: Parts) -> Iterator[Finding]:
+def _of_ports(conf: Conf) -> Iterator[Finding]:
     """Free, or taken by the part of `up` that listens there."""
-    running = {part["part"] for part in parts}
+    running = {part["part"] for part in parts_of(conf.lake)}
     wanted = [("page", PAGE, conf.page.host, conf.page.port)]
     for name, source in conf.sources.items():
         if isinstance(source.transport, HttpSettings | TcpSettings):
@@ -181,3 +150,14 @@ def _address_of(settings: object, file: str) -> Address | None:
             return None
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+LOOKS: dict[str, Callable[[Conf], Iterator[Finding]]] = {
+    "memory": _of_memory,
+    "disks": of_disks,
+    "lake": of_lake,
+    "tables and checkpoints": of_logs,
+    "seals": of_seals,
+    "state files": of_state_files,
+    "data files": of_data_files,
+}

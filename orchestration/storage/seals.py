@@ -46,10 +46,14 @@ class Seal:
     """The seal of a folder. What it holds must never change again; a file may go if its owner has no more use for it."""
 
     def __init__(self, location: Location) -> None:
-        """Read the seal as it is on the disk now. `marks`: by path below the folder."""
+        """Read the seal as it is on the disk now. `marks`: by path below the folder. `lost`: lines that are damaged."""
         self.folder = location.local
         self.file = self.folder.with_name(f"{location.name}.seal")
-        self.marks = dict(_read(self.file))
+        lines = self.file.read_text(errors="replace").split("\n") if self.file.exists() else []
+        written = [line for line in lines if line]
+        whole = [line for line in written if _is_whole(line)]
+        self.marks = {name: Mark(*mark) for line in whole for name, mark in json.loads(line.partition(" ")[2]).items()}
+        self.lost = len(written) - len(whole)
 
     def extend(self, names: Iterable[str]) -> None:
         """Seal files that are not sealed yet. A file that went meanwhile is left out."""
@@ -147,12 +151,9 @@ def _purged(seal: Seal) -> Iterator[str]:
             yield name
 
 
-def _read(file: Path) -> Iterator[tuple[str, Mark]]:
-    lines = file.read_text(errors="replace").split("\n") if file.exists() else []
-    for line in lines:
-        digest, _, marks = line.partition(" ")
-        if marks and digest == _short_digest(marks):
-            yield from ((name, Mark(*mark)) for name, mark in json.loads(marks).items())
+def _is_whole(line: str) -> bool:
+    digest, _, marks = line.partition(" ")
+    return digest == _short_digest(marks)
 
 
 def _append(file: Path, marks: Mapping[str, Mark]) -> None:

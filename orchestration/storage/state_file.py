@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEPARATOR, MARK = b", ", b'"sha256": "'
+OF_OTHERS = {"_delta_log", "intake", "offsets", "commits", "sources", "state"}
 T = TypeVar("T")
 
 
@@ -30,11 +32,12 @@ class StateFile(Generic[T]):
     def read(self) -> T | None:
         """Return the value that was written; None where there is no file. A damaged one is a TidemarkError that ends in the way out."""
         try:
-            before, _, end = self.location.local.read_bytes().rpartition(MARK)
+            content, digest = _parts(self.location.local.read_bytes())
         except FileNotFoundError:
             return None
-        content, digest = before.removesuffix(SEPARATOR) + b"}", end.removesuffix(b'"}')
-        if digest != _digest(content).encode() and digest != _digest_of_sorted(content):
+        except OSError as error:
+            raise TidemarkError(f"{self.location} cannot be read: {error.strerror}.\n  {self.way_out}") from error
+        if not _is_of(content, digest):
             raise _damaged(self.location, self.way_out)
         return msgspec.convert(msgspec.json.decode(content), self.kind)
 
@@ -49,6 +52,22 @@ class StateFile(Generic[T]):
 
     def remove(self, *, missing_ok: bool = False) -> None:
         self.location.local.unlink(missing_ok)
+
+
+def damaged_state_files(folder: Path) -> Iterator[Path]:
+    """Yield files of JSON below a folder that are not as they were written, or cannot be read; none of Delta, Spark and senders."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted({*folders} - OF_OTHERS)
+        for file in (Path(root) / name for name in sorted(names) if name.endswith((".json", ".reset"))):
+            try:
+                content = file.read_bytes()
+                json.loads(content)
+                if MARK in content and not _is_of(*_parts(content)):
+                    yield file
+            except FileNotFoundError:
+                pass
+            except (OSError, ValueError):
+                yield file
 
 
 def write_rows(location: Location, rows: "pa.Table") -> str:
@@ -94,6 +113,16 @@ def _replace(location: Location, content: bytes) -> None:
 def _damaged(location: Location, way_out: str) -> TidemarkError:
     state = "damaged: its bytes differ from those that were written" if location.exists() else "gone"
     return TidemarkError(f"{location} is {state}.\n  {way_out}")
+
+
+def _parts(content: bytes) -> tuple[bytes, bytes]:
+    """Return the JSON of the value, and its digest."""
+    before, _, end = content.rpartition(MARK)
+    return before.removesuffix(SEPARATOR) + b"}", end.removesuffix(b'"}')
+
+
+def _is_of(content: bytes, digest: bytes) -> bool:
+    return digest in (_digest(content).encode(), _digest_of_sorted(content))
 
 
 def _digest_of_sorted(content: bytes) -> bytes | None:

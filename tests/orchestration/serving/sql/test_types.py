@@ -147,7 +147,7 @@ def test_every_type_of_duckdb_is_among_the_values() -> None:
 @pytest.mark.parametrize("accept", [ARROW, CSV, JSON])
 def test_the_least_and_the_greatest_value_of_each_type_can_be_sent(engine: DuckDbEngine, accept: str) -> None:
     answer = engine.ask(Question("from test_all_types()"))
-    assert len(encoded(answer, accept, "n").body) > 5_000
+    assert len(encoded(answer, accept, "n").body) > 1_000
     [least, greatest, absent] = [
         dict(zip(answer.rows.column_names, row, strict=True)) for row in zip(*map(values, answer.rows.columns), strict=True)
     ]
