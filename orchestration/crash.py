@@ -42,6 +42,8 @@ class Point(StrEnum):
     """All amendments of a stream, not the end of the round."""
     MESSAGES_SENT = "messages-sent"
     """A channel has taken messages about alerts; ops.notifications has no row of them."""
+    DEAD_ROWS_NOTED = "dead-rows-noted"
+    """ops.dead_rows has the rows that a sink's target refuses; the target does not have the batch."""
     FLOW_BEGUN = "flow-begun"
     """The slice of a flow of flows.yml is chosen, nothing of it is written."""
     FLOW_WRITTEN = "flow-written"

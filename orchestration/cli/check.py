@@ -58,9 +58,25 @@ def _against_the_lake(conf: "Conf", folder: Path) -> Iterator[str]:
     from orchestration.storage.confs import held_back, pending_changes, refusal, running
     from orchestration.storage.tables import LakeStore
 
+    _refuse_types(conf)
     lake = LakeStore(conf)
     if (changed := pending_changes(lake)) and (kept := running(lake)):
         yield f"the lake runs another conf since {kept.at:%Y-%m-%d %H:%M:%S} UTC, bronze batch {kept.since_batch}; what differs"
         yield from grouped(changed, folder)
     if held := held_back(lake):
         raise refusal(lake, folder, held)
+
+
+def _refuse_types(conf: "Conf") -> None:
+    """ConfError for a mart, as it was built last, with a column that its sink cannot hold."""
+    if not any(sink.table.startswith("marts.") for sink in conf.sinks.values()):
+        return
+    from orchestration.connectors.sinks.all import sinks
+    from orchestration.jobs.sinks import newest_table
+
+    for name, sink in sinks(conf).items():
+        if conf.sinks[name].table.startswith("marts.") and (pinned := newest_table(conf, name)):
+            try:
+                sink.check(conf.sinks[name].table, pinned.schema)
+            except TidemarkError as error:
+                raise ConfError(f"sink {name}: {error}") from None

@@ -24,6 +24,7 @@ def command(context: click.Context, format: str) -> None:
     snapshots_behind  number of newer snapshots
     rows_behind       rows of the newest snapshot that the target lacks
     lag_seconds       age of the oldest snapshot that the target lacks
+    dead_rows         rows that the target refused for what they hold: ops.dead_rows
     down_since        since when every attempt failed, and the reason of the first
 
     `tidemark run` sends after each snapshot, `tidemark run --once` at its end.
@@ -50,11 +51,35 @@ def reset(obj: dict[str, Any], name: str) -> None:
     Example:
       tidemark sinks reset warehouse
     """
-    from orchestration.connectors.sinks.sink_states import request_reset
+    from orchestration.connectors.sinks.sink_states import Request, request
 
     conf = _conf(obj, name)
-    request_reset(conf.lake, name, datetime.now(UTC))
+    request(conf.lake, name, Request.RESET, datetime.now(UTC))
     click.echo(f"sink {name} gets all rows at the next step of `tidemark run`", err=True)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def resend(obj: dict[str, Any], name: str) -> None:
+    """Send the rows again that the sink NAME refused for what they hold, once that is mended, at the next step of `tidemark run`.
+
+    They are in ops.dead_rows, with the reason. What is refused again stays there.
+
+    \b
+    Example:
+      tidemark sinks resend warehouse
+    """
+    from orchestration.conf.diagnostic import counted
+    from orchestration.connectors.sinks.dead_rows import dead_rows
+    from orchestration.connectors.sinks.sink_states import Request, request
+
+    conf = _conf(obj, name)
+    if not (dead := dead_rows(conf.lake, name)):
+        click.echo(f"sink {name} has refused no row", err=True)
+        return
+    request(conf.lake, name, Request.RESEND, datetime.now(UTC))
+    click.echo(f"sink {name} gets {counted(len(dead), 'row')} again at the next step of `tidemark run`", err=True)
 
 
 @command.command()

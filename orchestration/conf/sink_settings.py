@@ -14,6 +14,8 @@ from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.conf.values import WrittenPath
 
 MART = re.compile("marts[.][a-z_][a-z0-9_]*")
+BINARY = "silver.quarantine"
+"""The one table of silver and gold that has a column of bytes."""
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
 FunctionName = Annotated[
@@ -39,6 +41,12 @@ class FilesSettings(Setting):
     """Folder that holds only these files. A path as for `lake`."""
     format: Literal["parquet", "csv"] = "parquet"
     """Kind of the files; CSV has a header, and lists as JSON."""
+    binary: OrAbsent[Literal["base64"]] = Field(default=None, examples=["base64"])
+    """How CSV, which holds texts only, has bytes, such as the payloads of silver.quarantine."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.binary and self.format == "parquet":
+            yield Problem(("binary",), "is for csv: Parquet has bytes as they are; remove it, or set `format: csv`")
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class SinkSettings(Setting):
             yield Problem(("kafka",), "has no key; name the columns that tell rows of the mart apart")
         if self.kafka and self.kafka.key and not is_mart:
             yield Problem(("kafka", "key"), "is for marts; remove it")
+        if self.table == BINARY and self.files and self.files.format == "csv" and not self.files.binary:
+            yield Problem(("files",), "is of CSV, which cannot hold the bytes of payload; set `binary: base64`, or `format: parquet`")
 
     @property
     def target(self) -> str:

@@ -40,10 +40,10 @@ class NoAnswerError(TidemarkError):
 class PostError(DownError):
     """The answer of an address that does not accept a request. It names no part of the address, which may be secret."""
 
-    def __init__(self, what: str, retry_after: float = 0.0, *, is_final: bool = False) -> None:
-        """`is_final`: a repeat of the request is of no use."""
+    def __init__(self, what: str, retry_after: float = 0.0, *, is_final: bool = False, status: int | None = None) -> None:
+        """`is_final`: a repeat of the request is of no use. `status`: of the answer, where there was one."""
         super().__init__(what, retry_after)
-        self.is_final = is_final
+        self.is_final, self.status = is_final, status
 
 
 def basic(username: str, password: str) -> str:
@@ -79,7 +79,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: flo
     except ValueError:
         raise PostError("is no http or https URL", is_final=True) from None
     if answer.status // 100 != 2:
-        raise PostError(f"answered {answer.status}", _seconds(answer.retry_after), is_final=is_refused(answer.status))
+        raise PostError(f"answered {answer.status}", _seconds(answer.retry_after), is_final=is_refused(answer.status), status=answer.status)
     return answer.content
 
 

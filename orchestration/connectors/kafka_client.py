@@ -13,7 +13,7 @@ from operator import methodcaller
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.source import SourceDownError
@@ -84,6 +84,12 @@ class KafkaClient:
         return {
             name: Topic(str(topic.topic_id), tuple(sorted(p.id for p in topic.partitions))) for name, topic in described.items() if topic
         }
+
+    def most_bytes(self, topic: str) -> int:
+        """Return the size of the largest batch of messages that a topic takes."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        (answer,) = self.ask(lambda: self._admin.describe_configs([resource], request_timeout=PATIENCE_SECONDS)).values()
+        return int(self.ask(answer.result)["max.message.bytes"].value)
 
     def offsets(
         self, partition_ids: Collection[PartitionId], at: datetime | Literal["earliest", "latest", "written"]

@@ -18,6 +18,7 @@ from orchestration import crash
 from orchestration.alerts import notifications
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS
 from orchestration.alerts.records import ACKNOWLEDGEMENTS, SILENCES
+from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, dead_rows
 from orchestration.connectors.sinks.sink_states import snapshots_of_sinks
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
@@ -74,6 +75,7 @@ LOGS = {
         MAINTENANCE,
         NOTIFICATIONS,
         DEAD_LETTERS,
+        DEAD_ROWS,
         RUNS,
         NOTES,
         ACKNOWLEDGEMENTS,
@@ -137,10 +139,13 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
 
 
 def retire_records(lake: Location, now: datetime) -> None:
-    """Remove what is old from the logs that only grow; of each job the last run stays, from which its next time is counted."""
+    """Remove what is old from the logs that only grow: no dead row, and not the last run of a job, from which its next time is counted."""
     notifications.retire(lake, now)
     NOTES.retire(lake, retained_since(now, NOTES_RETAINED))
     MAINTENANCE.retire(lake, retained_since(now))
+    if DEAD_ROWS.reaches_back(lake, retained_since(now)):
+        dead = {sink: dead_rows(lake, sink) for sink in {row.sink for row in DEAD_ROWS.rows(lake)}}
+        DEAD_ROWS.retire(lake, retained_since(now), lambda row: row == dead[row.sink].get(row.row_key))
     if RUNS.reaches_back(lake, retained_since(now)):
         last = RUNS.last_of_each(lake, "job")
         RUNS.retire(lake, retained_since(now), lambda run: run == last[run.job])

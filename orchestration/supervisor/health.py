@@ -20,6 +20,7 @@ from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.outages import Kind, answers_since, current_outage
+from orchestration.connectors.sinks.dead_rows import dead_rows
 from orchestration.errors import TidemarkError
 from orchestration.jobs.watched_devices import WatchedDevices, watched_devices
 from orchestration.jobs.watched_fields import Watched, watched_fields
@@ -159,6 +160,11 @@ def _of_targets(conf: Conf, status: Status) -> Iterator[Problem]:
     for row in status.sinks:
         if row["down_since"]:
             yield _down("sink", row["sink"], row["down_since"], row["reason"])
+        if row["dead_rows"]:
+            newest = max(dead_rows(conf.lake, row["sink"]).values(), key=lambda dead: dead.at)
+            rows = counted(row["dead_rows"], "row")
+            text = f"Sink {row['sink']} has {rows} in ops.dead_rows, which its target refused: {newest.reason}"
+            yield Problem(Severity.WARNING, f"sink {row['sink']}", text, newest.at, "/runs", f"tidemark sinks resend {row['sink']}")
     kinds: tuple[Kind, ...] = ("channel", "problems")
     for name in conf.channels:
         outages = [outage for kind in kinds if (outage := current_outage(conf.lake, kind, name))]

@@ -112,6 +112,9 @@ class SinkSender(Senders):
         sent = send(self._conf, name, self._sinks[name], datetime.now(UTC))
         if sent and sent.rows:
             self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
+        if sent and sent.dead:
+            warning = "rows are in ops.dead_rows; `tidemark sinks resend` sends them again"
+            self._progress.notice(Notice(warning, {"sink": name, "rows": str(sent.dead)}))
         return sent is not None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestration.conf.model import Conf, Source
 from orchestration.connectors.outages import current_outage
+from orchestration.connectors.sinks.dead_rows import dead_rows
 from orchestration.connectors.sinks.sink_states import SinkState, read_state
 from orchestration.connectors.sources.all import source_of
 from orchestration.connectors.sources.spool import BYTE, SEGMENT
@@ -36,7 +37,10 @@ LEDGER, EVENTS = "silver.ledger", "bronze.events"
 FLOW_COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
 WAITING = ("waiting_messages", "waiting_bytes", "lag_seconds")
 SOURCE_COLUMNS = ("source", "kind", "state", "down_since", "offset", "last_received_at", "rows_last_hour", *WAITING, "reason")
-SINK_COLUMNS = ("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind", "rows_behind", "lag_seconds", "down_since", "reason")
+SINK_COLUMNS = (
+    *("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind", "rows_behind", "lag_seconds", "dead_rows"),
+    *("down_since", "reason"),
+)
 ENDS = "ends"
 """Folder of `<source>.json`: the ends of a source when a run last looked."""
 
@@ -248,5 +252,6 @@ def _of_sink(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str
         behind, lag = len(missing), round(max((now - missing[0].at).total_seconds(), 0.0), 1) if missing else 0.0
         rows = 0 if sent == pinned.position else pinned.count(None if pinned.is_replaced_since(sent) else sent)
     settings, outage = conf.sinks[name], current_outage(conf.lake, "sink", name)
-    cells = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag
+    far = sent and sent.snapshot_id, state.sent_at, behind, rows, lag
+    cells = name, settings.table, settings.target, *far, len(dead_rows(conf.lake, name))
     return dict(zip(SINK_COLUMNS, (*cells, outage and outage.since, outage and outage.reason), strict=True))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import is_table, table_of
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA, MEASUREMENTS
@@ -146,7 +147,8 @@ def _of_sinks(sinks: Rows) -> Iterator[Node]:
     for row in sinks:
         state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if _is_behind(row) else "up"
         sent_at, lag, rows = _instant(row["sent_at"]), row["lag_seconds"], row["rows_behind"]
-        yield Node(row["sink"], "sinks", state, 0, sent_at, lag, rows, f"from {row['table']}")
+        dead = f"; {counted(row['dead_rows'], 'row')} in ops.dead_rows" if row["dead_rows"] else ""
+        yield Node(row["sink"], "sinks", state, 0, sent_at, lag, rows, f"from {row['table']}{dead}")
 
 
 def _account(conf: Conf, bronze: int) -> tuple[dict[str, int], list[dict[str, int]]]:

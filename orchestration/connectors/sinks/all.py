@@ -26,7 +26,7 @@ def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
     if settings.files:
         from orchestration.connectors.sinks.files import FileSink
 
-        return FileSink(absolute(conf.folder, settings.files.path), settings.files.format)
+        return FileSink(absolute(conf.folder, settings.files.path), settings.files)
     if settings.webhook:
         from orchestration.connectors.sinks.webhook import WebhookSink
 

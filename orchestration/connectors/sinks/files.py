@@ -7,7 +7,9 @@ A later row of a key comes in a later file: of gold the highest `revision` count
 """
 
 import shutil
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from orchestration.conf.sink_settings import FilesSettings
+from orchestration.connectors.sinks.dead_rows import sieve
+from orchestration.connectors.sinks.json_text import written_instants
 from orchestration.connectors.sinks.sink import Batch, Sink
+from orchestration.errors import TidemarkError
 from orchestration.rendering import plain, to_json, values
 from orchestration.storage.state_file import sync
 
@@ -29,10 +35,15 @@ MIN_GROUP_ROWS = 65_536
 
 
 class FileSink(Sink):
-    """A folder for files of one sink alone. `format`: parquet or csv."""
+    """A folder for files of one sink alone."""
 
-    def __init__(self, folder: Path, format: str) -> None:
-        self._folder, self._format = folder, format
+    def __init__(self, folder: Path, settings: FilesSettings) -> None:
+        self._folder, self._format, self._is_coded = folder, settings.format, settings.binary is not None
+
+    def check(self, table: str, schema: pa.Schema) -> None:
+        odd = [field.name for field in schema if pa.types.is_binary(field.type)]
+        if odd and self._format == "csv" and not self._is_coded:
+            raise TidemarkError(f"column {odd[0]} of {table} is binary, which CSV cannot hold; set `binary: base64`, or `format: parquet`.")
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Files are whole when they get their names. Where the batch is complete, those of other batches go then."""
@@ -40,7 +51,8 @@ class FileSink(Sink):
         drafts = self._folder / DRAFTS
         shutil.rmtree(drafts, ignore_errors=True)
         drafts.mkdir(parents=True)
-        self._write_drafts(drafts, name, rows, batch.schema)
+        self._write_drafts(drafts, name, rows, batch)
+        batch.refused.note()
         others = set(self._folder.glob(f"**/{batch.sink if batch.is_complete else name}-*.{self._format}"))
         written = {self._folder / draft.relative_to(drafts): draft for draft in drafts.glob(f"**/*.{self._format}")}
         for file, draft in sorted(written.items()):
@@ -54,13 +66,14 @@ class FileSink(Sink):
         shutil.rmtree(drafts)
         return True
 
-    def _write_drafts(self, drafts: Path, name: str, rows: Iterable[pa.Table], schema: pa.Schema) -> None:
-        time = next((column for column in DAYS_OF if column in schema.names), None)
-        shaped = (_with_day(_with_json(chunk) if self._format == "csv" else chunk, time) for chunk in rows)
+    def _write_drafts(self, drafts: Path, name: str, rows: Iterable[pa.Table], batch: Batch) -> None:
+        time = next((column for column in DAYS_OF if column in batch.schema.names), None)
+        shape = partial(_as_texts, is_coded=self._is_coded) if self._format == "csv" else written_instants
+        shaped = (_with_day(part, time) for chunk in rows for part in sieve(chunk, shape, batch.refused))
         first = next(shaped, None)
         if first is None:
             return
-        batches = (batch for chunk in chain([first], shaped) for batch in chunk.to_batches())
+        batches = (part for chunk in chain([first], shaped) for part in chunk.to_batches())
         ds.write_dataset(
             pa.RecordBatchReader.from_batches(first.schema, batches),
             drafts,
@@ -83,10 +96,17 @@ def _with_day(rows: pa.Table, time: str | None) -> pa.Table:
     return rows.select([name for name in rows.column_names if name != DAY]).append_column(DAY, pc.fill_null(days, "unknown"))
 
 
-def _with_json(rows: pa.Table) -> pa.Table:
-    """CSV has no lists."""
+def _as_texts(rows: pa.Table, *, is_coded: bool) -> pa.Table:
+    """Rows as CSV can hold them: lists as JSON, bytes as base64 or as the text that they are. ValueError where a cell is no text."""
+    rows = written_instants(rows)
     for at, field in enumerate(rows.schema):
+        column = rows[field.name]
         if pa.types.is_nested(field.type):
-            texts = [None if value is None else to_json(plain(value)) for value in values(rows[field.name])]
+            texts = [None if value is None else to_json(plain(value)) for value in values(column)]
             rows = rows.set_column(at, field.name, pa.array(texts, pa.string()))
+        elif pa.types.is_binary(field.type):
+            coded = pa.array([None if value is None else b64encode(value).decode() for value in column.to_pylist()]) if is_coded else column
+            rows = rows.set_column(at, field.name, coded.cast(pa.string()))
+        elif pa.types.is_string(field.type):
+            column.validate(full=True)
     return rows

@@ -14,6 +14,8 @@ from orchestration.rendering import plain, values
 
 NULL = "null"
 ENCODER = msgspec.json.Encoder(decimal_format="number")
+LAST_YEARS = 30_000
+LAST_MICROS = LAST_YEARS * 31_556_952 * 10**6
 
 
 def json_rows(rows: pa.Table, columns: Sequence[str] = ()) -> list[bytes]:
@@ -23,6 +25,16 @@ def json_rows(rows: pa.Table, columns: Sequence[str] = ()) -> list[bytes]:
         parts += [f"{',' if number else '{'}{_encoded(name)}:", _texts(rows[name].combine_chunks())]
     texts: list[bytes] = pc.binary_join_element_wise(*parts, "}", "").cast(pa.binary()).to_pylist() if parts and len(rows) else []
     return texts
+
+
+def written_instants(rows: pa.Table) -> pa.Table:
+    """Return the same rows; ValueError where Arrow would write a wrong year: its own end at 32,767."""
+    for field in rows.schema:
+        if pa.types.is_timestamp(field.type) and len(rows):
+            micros = pc.min_max(rows[field.name].cast(pa.timestamp("us", field.type.tz)).cast(pa.int64())).as_py()
+            if any(end is not None and abs(end) > LAST_MICROS for end in micros.values()):
+                raise ValueError(f"{field.name} lies {LAST_YEARS:,} years or more from 1970, which no text has a year for.")
+    return rows
 
 
 def bracketed(lists: pa.ListArray, elements: pa.Array, brackets: str, absent: str | None) -> pa.Array:

@@ -15,9 +15,10 @@ from confluent_kafka import Message
 
 from orchestration.conf.sink_settings import TopicSettings
 from orchestration.connectors.kafka_client import HEADERS_OF, KafkaClient, Range
-from orchestration.connectors.sinks.json_text import json_rows
-from orchestration.connectors.sinks.kafka_messages import writer_of
-from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer
+from orchestration.connectors.sinks.dead_rows import RowError, sieve
+from orchestration.connectors.sinks.json_text import json_rows, written_instants
+from orchestration.connectors.sinks.kafka_messages import avro_schema, writer_of
+from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer, TooLargeError
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
@@ -33,6 +34,7 @@ class KafkaSink(Sink):
         self._client = KafkaClient("it cannot be sent to", FILE, settings.servers, {**settings.options, "group.id": owner})
         self._owner, self._settings, self._topic = owner, settings, settings.topic
         self._begun: KafkaProducer | None = None
+        self._most_bytes: int | None = None  # once the topic has refused a batch for its size
 
     def last(self, remembered: SinkPosition | None) -> SinkPosition | None:
         """Read the position from the topic, once nobody else can move it. Without transactions the lake remembers it."""
@@ -43,22 +45,46 @@ class KafkaSink(Sink):
         note = json.loads(self._begun.note() or "{}")
         return SinkPosition(**note["position"]) if note.get("topic_id") == topic_id else None
 
+    def check(self, table: str, schema: pa.Schema) -> None:
+        if self._settings.format == "avro":
+            avro_schema(table, schema)
+
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """All rows, and a message without a value for each key of the topic that is not among those of a complete batch."""
         topic_id, partitions = self._described()
         producer, self._begun = self._begun or self._producer(), None
+        gone = self._keys(partitions) if batch.is_complete else set()
+        try:
+            with producer.transaction(json.dumps({"topic_id": topic_id, "position": asdict(batch.position)})):
+                self._send(producer, batch, rows, gone)
+                batch.refused.note()
+        except TooLargeError:
+            if self._most_bytes is not None:
+                raise
+            self._most_bytes = self._client.most_bytes(self._topic)
+            return False
+        self._most_bytes = None
+        return True
+
+    def _send(self, producer: KafkaProducer, batch: Batch, rows: Iterator[pa.Table], gone: set[bytes]) -> None:
+        """Hand all messages over; a row that is too large is left out. `gone`: is left with the keys that no row has."""
         key, values = batch.key or self._settings.key, writer_of(self._settings, batch)
         facts = {"table": batch.table, "snapshot_id": str(batch.position.snapshot_id), "batch": batch.number}
         headers: Headers = [(OWNER, self._owner), *facts.items()]
-        gone = self._keys(partitions) if batch.is_complete else set()
-        with producer.transaction(json.dumps({"topic_id": topic_id, "position": asdict(batch.position)})):
-            for chunk in rows:
-                for name, value in zip(json_rows(chunk, key), values(chunk), strict=True):
-                    producer.send(name, value, headers)
+
+        def written(part: pa.Table) -> tuple[pa.Table, Sequence[bytes], Sequence[bytes]]:
+            return part, json_rows(written_instants(part), key), [*values(part)]
+
+        for part, names, contents in (made for chunk in rows for made in sieve(chunk, written, batch.refused)):
+            for number, (name, content) in enumerate(zip(names, contents, strict=True)):
+                try:
+                    producer.send(name, content, headers)
+                except RowError as error:
+                    batch.refused.add(part.slice(number, 1), str(error))
+                else:
                     gone.discard(name)
-            for name in gone:
-                producer.send(name, None, headers)
-        return True
+        for name in gone:
+            producer.send(name, None, headers)
 
     def _keys(self, partitions: Sequence[int]) -> set[bytes]:
         """Collect the keys of this sink's messages that a reader would keep now. They have to fit in memory."""
@@ -84,7 +110,7 @@ class KafkaSink(Sink):
         return described[self._topic].topic_id, described[self._topic].partitions
 
     def _producer(self) -> KafkaProducer:
-        return KafkaProducer(self._client, self._topic, self._owner if self._settings.transactional else None)
+        return KafkaProducer(self._client, self._topic, self._owner if self._settings.transactional else None, self._most_bytes)
 
 
 def _owner(message: Message) -> bytes | None:

@@ -7,11 +7,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from orchestration.connectors.kafka_client import PATIENCE_SECONDS, KafkaClient
+from orchestration.connectors.sinks.dead_rows import RowError
 from orchestration.errors import TidemarkError
 
 SETTINGS = {
@@ -24,12 +25,15 @@ SETTINGS = {
     "delivery.report.only.error": True,
 }
 WRITE_SECONDS = 60.0  # for brokers to take what has been handed to the client, and to end a transaction
+TOO_LARGE = "a row is too large for it; raise `max.message.bytes` there and `message.max.bytes` in kafka.options"
+LARGEST_BATCH_BYTES = 1_000_000  # the client's own default
+BATCH_BYTES, RECORD_BYTES, HEADER_BYTES = 61, 26, 10
+"""The most that Kafka's message format adds to a batch, to a message and to a header: lengths and times of up to five bytes each."""
 ELSEWHERE = "another process has begun to send to it"
 REASONS = {
     KafkaError._FENCED: ELSEWHERE,
     KafkaError.PRODUCER_FENCED: ELSEWHERE,
     KafkaError.INVALID_PRODUCER_EPOCH: ELSEWHERE,
-    KafkaError.MSG_SIZE_TOO_LARGE: "a row is too large for it; raise `max.message.bytes` there and `message.max.bytes` in kafka.options",
     KafkaError.INVALID_TRANSACTION_TIMEOUT: "its brokers allow no transaction so long; lower `transaction.timeout.ms` in kafka.options",
 }
 PASSING = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
@@ -40,14 +44,21 @@ Headers: TypeAlias = list[tuple[str, str | bytes | None]]
 T = TypeVar("T")
 
 
+class TooLargeError(TidemarkError):
+    """Brokers refuse a batch of messages, one of which is larger than the topic allows; they do not say which one."""
+
+
 class KafkaProducer:
     """For one batch. What an earlier one of the same name left open is aborted, and that one can write no more, in whatever process."""
 
-    def __init__(self, client: KafkaClient, topic: str, transactional_id: str | None) -> None:
-        """Without an id there are no transactions."""
+    def __init__(self, client: KafkaClient, topic: str, transactional_id: str | None, most_bytes: int | None = None) -> None:
+        """Without an id there are no transactions. `most_bytes`: of what the topic takes, where that is known."""
         self._client, self._topic, self._is_transactional = client, topic, transactional_id is not None
         self._failed: KafkaError | None = None
-        more = {"logger": SILENT} | ({"transactional.id": transactional_id} if transactional_id else {})
+        self._most_bytes = most_bytes
+        more: dict[str, Any] = {"logger": SILENT} | ({"transactional.id": transactional_id} if transactional_id else {})
+        if most_bytes is not None:
+            more |= {"batch.size": min(most_bytes, LARGEST_BATCH_BYTES), "compression.type": "none"}  # a batch of any rows is taken then
         self._producer = self._try(lambda: Producer(SETTINGS | client.settings | more))
         if self._is_transactional:
             self._try(lambda: self._producer.init_transactions(WRITE_SECONDS))
@@ -77,7 +88,9 @@ class KafkaProducer:
             raise
 
     def send(self, key: bytes, value: bytes | None, headers: Headers) -> None:
-        """Handed to the client, which has room for a bounded number."""
+        """Hand it to the client, which has room for a bounded number. RowError where it, or the topic, takes none of that size."""
+        if self._most_bytes is not None and _record_bytes(key, value, headers) > self._most_bytes:
+            raise RowError(f"topic {self._topic}: {TOO_LARGE}.")
         called_back = None if self._is_transactional else self._fail  # a transaction that lacks a message cannot be committed anyway
         while self._failed is None:
             try:
@@ -85,7 +98,8 @@ class KafkaProducer:
             except BufferError:
                 self._try(lambda: self._producer.poll(0.1))
             except KafkaException as error:
-                raise self._refused(error.args[0]) from None
+                refused = self._refused(error.args[0])
+                raise (RowError(str(refused)) if isinstance(refused, TooLargeError) else refused) from None
         raise self._refused(self._failed)
 
     def _fail(self, error: KafkaError | None, _: Message) -> None:
@@ -110,5 +124,13 @@ class KafkaProducer:
                 self._producer.poll(0)
             except KafkaException as fatal:  # which alone says why
                 error = fatal.args[0]
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return TooLargeError(f"topic {self._topic}: {TOO_LARGE}.")
         reason = REASONS.get(error.code())
         return TidemarkError(f"topic {self._topic}: {reason}.") if reason else self._client.refused(error)
+
+
+def _record_bytes(key: bytes, value: bytes | None, headers: Headers) -> int:
+    """The most bytes of a batch of this message alone."""
+    of_headers = sum(HEADER_BYTES + len(name) + len(content or "") for name, content in headers)
+    return BATCH_BYTES + RECORD_BYTES + len(key) + len(value or b"") + of_headers

@@ -2,13 +2,15 @@
 
 One transaction a batch writes the rows and the position, in `tidemark_positions` beside the table. A row is put in, or put in the place of
 the one with its key unless that has a higher revision. Text keeps all but the character NUL, which Postgres has not: it becomes U+FFFD.
+Each chunk has a savepoint, so a row that Postgres refuses for what it holds is found, and left out.
 """
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NoReturn
 
 import psycopg
@@ -20,13 +22,14 @@ from psycopg.conninfo import conninfo_to_dict
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
+from orchestration.connectors.sinks.dead_rows import RowError, sieve
 from orchestration.connectors.sinks.json_text import bracketed
-from orchestration.connectors.sinks.sink import FILE, Batch, Sink
+from orchestration.connectors.sinks.sink import FILE, Batch, Sink, parts
 from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
 
 POSITIONS = "tidemark_positions"
-STAGED = sql.Identifier("tidemark_batch")
+STAGED, KEYS = sql.Identifier("tidemark_chunk"), sql.Identifier("tidemark_keys")
 DEFAULTS = conninfo_to_dict(
     "application_name=tidemark connect_timeout=10 tcp_user_timeout=60000 keepalives_idle=30 keepalives_interval=10 keepalives_count=3"
 )
@@ -46,7 +49,12 @@ TYPES = {
     pa.timestamp("us", "UTC"): "timestamp with time zone",
     pa.timestamp("us"): "timestamp without time zone",
 }
-NUL, NUL_IN_JSON, REPLACEMENT = "\x00", "\\u0000", "\ufffd"
+NARROWER = {"text": {"character varying"}, "bigint": {"integer", "smallint"}, "integer": {"smallint"}}
+"""Types that somebody may have given a column: they hold a value as it is, or refuse it."""
+OF_ROWS = ("22", "23", "44", "54", "P0")
+"""Classes of SQLSTATE that speak of what a row holds: data, constraints, views, limits such as that of an index, and triggers."""
+CHUNK_ROWS = 50_000
+NUL, REPLACEMENT = "\x00", "\ufffd"
 WITHOUT_HEADER = pyarrow.csv.WriteOptions(include_header=False)
 
 
@@ -98,7 +106,12 @@ class PostgresSink(Sink):
             raise TidemarkError(f"table {self._schema}.{self._table} {made_by}; name another table, or drop that one.")
         return SinkPosition(**json.loads(row[1])) if row is not None and is_there else None
 
+    def check(self, table: str, schema: pa.Schema) -> None:
+        for field in schema:
+            _type_of(table, field.name, field.type)
+
     def _ensure_table(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
+        """Make the table, or add the columns that it lacks."""
         types = {field.name: _type_of(batch.table, field.name, field.type) for field in batch.schema}
         columns = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in types.items()]
         if batch.key:
@@ -107,9 +120,12 @@ class PostgresSink(Sink):
         query = "select attname, format_type(atttypid, null) from pg_attribute where attrelid = to_regclass(%s)"
         query = f"{query} and attnum > 0 and not attisdropped"
         existing = dict(cursor.execute(query, [f'"{self._schema}"."{self._table}"']).fetchall())
-        if existing != types:
-            odd = ", ".join(sorted(name for name in existing.keys() | types.keys() if existing.get(name) != types.get(name)))
-            said = f"table {self._schema}.{self._table} has other columns than {batch.table} ({odd})"
+        for name in types.keys() - existing.keys():
+            add = sql.SQL("alter table {} add column {} {}").format(self._target, sql.Identifier(name), sql.SQL(types[name]))
+            cursor.execute(add)
+        odd = [name for name, kind in existing.items() if kind not in {types.get(name), *NARROWER.get(types.get(name, ""), ())}]
+        if odd:
+            said = f"table {self._schema}.{self._table} has other columns than {batch.table} ({', '.join(sorted(odd))})"
             raise TidemarkError(f"{said}; drop it, and it is made anew with all rows.")
 
     def _put_in(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: Iterator[pa.Table]) -> None:
@@ -119,25 +135,38 @@ class PostgresSink(Sink):
         is_empty = cursor.execute(sql.SQL("select 1 from {} limit 1").format(self._target)).fetchone() is None
         if not is_empty:
             cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(STAGED, self._target))
-        with cursor.copy(sql.SQL("copy {} from stdin (format csv)").format(self._target if is_empty else STAGED)) as copy:
-            for chunk in rows:
-                copy.write(_as_csv(chunk))
-        if not is_empty:
-            self._merge(cursor, batch)
-
-    def _merge(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
-        parts = {"target": self._target, "staged": STAGED, "key": _names(batch.key)}
-        if batch.is_complete:
+            made = sql.SQL("create temporary table {} on commit drop as select {} from {} limit 0")
+            cursor.execute(made.format(KEYS, _names(batch.key), self._target))
+        cursor.execute("set constraints all immediate")
+        put = partial(self._copy if is_empty else self._merge, cursor, batch)
+        for chunk in parts(rows, CHUNK_ROWS):
+            for _ in sieve(chunk, lambda part: _in_savepoint(cursor, lambda: put(part)), batch.refused):
+                pass
+        if batch.is_complete and not is_empty:
             same = sql.SQL(" and ").join(sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in batch.key)
-            gone = "delete from {target} as old where not exists (select from {staged} as new where {same})"
-            cursor.execute(sql.SQL("analyze {staged}").format(**parts))
-            cursor.execute(sql.SQL(gone).format(same=same, **parts))
+            cursor.execute(sql.SQL("analyze {}").format(KEYS))
+            gone = sql.SQL("delete from {} as old where not exists (select from {} as new where {})")
+            cursor.execute(gone.format(self._target, KEYS, same))
+        batch.refused.note()
+
+    def _copy(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: pa.Table, into: sql.Identifier | None = None) -> None:
+        query = sql.SQL("copy {} ({}) from stdin (format csv)").format(into or self._target, _names(batch.schema.names))
+        content = _as_csv(rows)
+        with cursor.copy(query) as copy:
+            copy.write(content)
+
+    def _merge(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: pa.Table) -> None:
+        self._copy(cursor, batch, rows, STAGED)
+        key, names = _names(batch.key), _names(batch.schema.names)
         others = [name for name in batch.schema.names if name not in batch.key]
         changes = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
         is_revised = "revision" in others and not batch.is_complete
         is_later = "excluded.revision >= old.revision" if is_revised else "old is distinct from excluded"
-        query = "insert into {target} as old select * from {staged} on conflict ({key}) do update set {changes} where {is_later}"
-        cursor.execute(sql.SQL(query).format(changes=changes, is_later=sql.SQL(is_later), **parts))
+        query = "insert into {} as old ({names}) select {names} from {} on conflict ({}) do update set {} where {}"
+        cursor.execute(sql.SQL(query).format(self._target, STAGED, key, changes, sql.SQL(is_later), names=names))
+        if batch.is_complete:
+            cursor.execute(sql.SQL("insert into {} select {} from {}").format(KEYS, key, STAGED))
+        cursor.execute(sql.SQL("truncate {}").format(STAGED))
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
@@ -148,6 +177,17 @@ class PostgresSink(Sink):
                 yield cursor
         except psycopg.Error as error:
             _refuse(error)
+
+
+def _in_savepoint(cursor: psycopg.Cursor[Any], work: Callable[[], None]) -> None:
+    """All of it or nothing; RowError where Postgres refuses what a row holds."""
+    try:
+        with cursor.connection.transaction():
+            work()
+    except psycopg.Error as error:
+        if (error.sqlstate or "")[:2] in OF_ROWS:
+            raise RowError(f"Postgres answered: {error.diag.message_primary}.") from None
+        raise
 
 
 def _refuse(error: psycopg.Error) -> NoReturn:
@@ -192,11 +232,15 @@ def _as_text(column: pa.Array) -> pa.Array:
     if pa.types.is_list(column.type):
         return _as_array(column)
     if pa.types.is_map(column.type):
-        maps = pa.array([None if cell is None else json.dumps(dict(cell), ensure_ascii=False) for cell in column.to_pylist()], pa.string())
-        return pc.replace_substring(maps, NUL_IN_JSON, REPLACEMENT)
+        cells = [None if cell is None else {_without_nul(key): _without_nul(value) for key, value in cell} for cell in column.to_pylist()]
+        return pa.array([None if cell is None else json.dumps(cell, ensure_ascii=False) for cell in cells], pa.string())
     if pa.types.is_binary(column.type):
         return pa.array([None if value is None else f"\\x{value.hex()}" for value in column.to_pylist()], pa.string())
     return pc.replace_substring(column, NUL, REPLACEMENT) if pa.types.is_string(column.type) else column
+
+
+def _without_nul(value: Any) -> Any:
+    return value.replace(NUL, REPLACEMENT) if isinstance(value, str) else value
 
 
 def _as_array(lists: pa.ListArray) -> pa.Array:

@@ -5,10 +5,11 @@ A sink follows snapshots, so it has at any time what readers saw at one of them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from orchestration.connectors.sinks.dead_rows import Refused
 from orchestration.connectors.sinks.sink_states import SinkPosition
 
 FILE = "pipeline.yml"  # the file of conf that declares sinks
@@ -30,10 +31,14 @@ class Batch:
     is_complete: bool
     schema: pa.Schema
     key: tuple[str, ...]
+    refused: Refused = field(default_factory=Refused)
 
 
 class Sink(ABC):
-    """Called by one thread. Any error means that it is down: the same batch, or a later one, is tried again."""
+    """Called by one thread. Any error means that it is down: the same batch, or a later one, is tried again.
+
+    Rows that the target refuses for themselves are no error: they are left out, and noted before the target says that it has the batch.
+    """
 
     is_ordered = False  # whether rows have to come in the order of their key, so that a repeat can be known by its number
 
@@ -41,6 +46,21 @@ class Sink(ABC):
         """Return the position up to which the target has rows; None for nothing. `remembered`: for sinks that keep no position."""
         return remembered
 
+    def check(self, table: str, schema: pa.Schema) -> None:  # noqa: B027
+        """Raise a TidemarkError for a column that no row of could be sent; the target is not asked."""
+
     @abstractmethod
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Write all rows, as one. False where the target is no longer at `batch.after`: it is to be asked again."""
+
+
+def parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Parts of exactly so many rows but the last, however the rows come."""
+    left: pa.Table | None = None
+    for chunk in rows:
+        whole = chunk if left is None else pa.concat_tables([left, chunk])
+        end = len(whole) - len(whole) % size
+        yield from (whole.slice(at, size) for at in range(0, end, size))
+        left = whole.slice(end)
+    if left is not None and len(left):
+        yield left

@@ -5,12 +5,22 @@ A sink that keeps a position of its own, such as Postgres, is asked for that one
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
 
 FOLDER = "sinks"
+
+
+class Request(StrEnum):
+    """A request of another process."""
+
+    RESET = "reset"
+    """Send all rows again."""
+    RESEND = "resend"
+    """Send the rows of ops.dead_rows again."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +60,21 @@ def write_state(lake: Location, sink: str, state: SinkState) -> None:
     _file(lake, sink).write(state)
 
 
-def request_reset(lake: Location, sink: str, now: datetime) -> None:
-    """Ask whoever sends to send everything again."""
-    _reset(lake, sink).write({"at": f"{now:%Y%m%dT%H%M%S%f}"})
+def request(lake: Location, sink: str, kind: Request, now: datetime) -> None:
+    """Ask whoever sends to send again."""
+    _request(lake, sink, kind).write({"at": f"{now:%Y%m%dT%H%M%S%f}"})
 
 
-def requested_reset(lake: Location, sink: str) -> str | None:
+def requested(lake: Location, sink: str, kind: Request) -> str | None:
     """Return the mark of the request, by which it differs from others; None where there is none."""
-    request = _reset(lake, sink).read()
-    return request["at"] if request else None
+    asked = _request(lake, sink, kind).read()
+    return asked["at"] if asked else None
 
 
-def end_reset(lake: Location, sink: str, request: str) -> None:
-    """Everything was sent again; a request that came meanwhile stays."""
-    if requested_reset(lake, sink) == request:
-        _reset(lake, sink).remove()
+def end_request(lake: Location, sink: str, kind: Request, mark: str | None) -> None:
+    """It was sent again; a request that came meanwhile stays."""
+    if mark is not None and requested(lake, sink, kind) == mark:
+        _request(lake, sink, kind).remove()
 
 
 def snapshots_of_sinks(conf: Conf) -> set[int]:
@@ -77,5 +87,5 @@ def _file(lake: Location, sink: str) -> StateFile[SinkState]:
     return StateFile(lake / FOLDER / f"{sink}.json", SinkState, "Remove it: the sink then sends everything again.")
 
 
-def _reset(lake: Location, sink: str) -> StateFile[dict[str, str]]:
-    return StateFile(lake / FOLDER / f"{sink}.reset", dict[str, str], "Remove it, and ask again with `tidemark sinks reset`.")
+def _request(lake: Location, sink: str, kind: Request) -> StateFile[dict[str, str]]:
+    return StateFile(lake / FOLDER / f"{sink}.{kind}", dict[str, str], f"Remove it, and ask again with `tidemark sinks {kind}`.")

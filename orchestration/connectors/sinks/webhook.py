@@ -1,21 +1,27 @@
 """Rows posted to an address as JSON, a bounded number a request: at least once.
 
-Each request has an `Idempotency-Key`: a repeat has the same key and the same rows. Any answer but 2xx means that the sink is down.
+Each request has an `Idempotency-Key`: a repeat has the same key and the same rows. Any answer but 2xx means that the sink is down, but for
+those that refuse what rows hold.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from hashlib import sha256
 
 import pyarrow as pa
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_client import PostError, post_json
-from orchestration.connectors.sinks.json_text import json_rows
-from orchestration.connectors.sinks.sink import FILE, Batch, Sink
+from orchestration.connectors.sinks.dead_rows import RowError, sieve
+from orchestration.connectors.sinks.json_text import json_rows, written_instants
+from orchestration.connectors.sinks.sink import FILE, Batch, Sink, parts
 from orchestration.errors import DownError
 
 TIMEOUT_SECONDS = 15.0
+OF_CONTENT = (413, 422)
+"""Answers that are about what a request holds: content too large, unprocessable content. A bad request (400) may be every one."""
 
 
 class WebhookSink(Sink):
@@ -29,13 +35,27 @@ class WebhookSink(Sink):
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Request after request; none where nothing is new."""
         number = 0
-        for number, part in enumerate(_parts(rows, self._settings.rows_per_request), start=1):
-            self._post(batch, number, part)
+        for number, part in enumerate(parts(rows, self._settings.rows_per_request), start=1):
+            key = f"{batch.sink}-{batch.number}-{number}"
+            # A part of a request has a key of its own, which its rows make.
+            for _ in sieve(part, partial(self._post_part, batch, number, key, len(part)), batch.refused):
+                pass
         if not number and batch.is_complete:
-            self._post(batch, 1, batch.schema.empty_table())
+            self._post(batch, 1, f"{batch.sink}-{batch.number}-1", [])
         return True
 
-    def _post(self, batch: Batch, number: int, rows: pa.Table) -> None:
+    def _post_part(self, batch: Batch, number: int, key: str, whole: int, rows: pa.Table) -> None:
+        """Send one request; RowError where the answer is about what they hold."""
+        texts = json_rows(written_instants(rows))
+        own = "" if len(rows) == whole else f"-{sha256(b','.join(texts)).hexdigest()[:16]}"
+        try:
+            self._post(batch, number, f"{key}{own}", texts)
+        except PostError as error:
+            if error.status in OF_CONTENT:
+                raise RowError(f"the webhook {error}.") from None
+            raise DownError(f"the webhook {error}.", error.retry_after) from None
+
+    def _post(self, batch: Batch, number: int, key: str, rows: Sequence[bytes]) -> None:
         facts = {
             "sink": batch.sink,
             "table": batch.table,
@@ -43,22 +63,6 @@ class WebhookSink(Sink):
             "request": number,
             "is_complete": batch.is_complete,
         }
-        body = json.dumps(facts)[:-1].encode() + b', "rows": [' + b",".join(json_rows(rows)) + b"]}"
-        key = f"{batch.sink}-{batch.number}-{number}"
+        body = json.dumps(facts)[:-1].encode() + b', "rows": [' + b",".join(rows) + b"]}"
         token = self._settings.token and resolved(self._settings.token, FILE)
-        try:
-            post_json(resolved(self._settings.url, FILE), body, TIMEOUT_SECONDS, token, {"Idempotency-Key": key})
-        except PostError as error:
-            raise DownError(f"the webhook {error}.", error.retry_after) from None
-
-
-def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
-    """Parts of exactly so many rows but the last, however the rows come."""
-    left: pa.Table | None = None
-    for chunk in rows:
-        whole = chunk if left is None else pa.concat_tables([left, chunk])
-        end = len(whole) - len(whole) % size
-        yield from (whole.slice(at, size) for at in range(0, end, size))
-        left = whole.slice(end)
-    if left is not None and len(left):
-        yield left
+        post_json(resolved(self._settings.url, FILE), body, TIMEOUT_SECONDS, token, {"Idempotency-Key": key})

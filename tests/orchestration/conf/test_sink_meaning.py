@@ -23,6 +23,12 @@ REFUSED = {
     f"{{table: bronze.events, {FILES}}}": (
         "x.table is 'bronze.events', which cannot be sent; name a table of silver, gold or marts, such as silver.readings"
     ),
+    "{table: silver.quarantine, files: {path: ./export, format: csv}}": (
+        "x.files is of CSV, which cannot hold the bytes of payload; set `binary: base64`, or `format: parquet`"
+    ),
+    "{table: silver.readings, files: {path: ./export, binary: base64}}": (
+        "x.files.binary is for csv: Parquet has bytes as they are; remove it, or set `format: csv`"
+    ),
     "{table: silver.readings, python: 'module.function'}": "x.python is 'module.function'; write module:function",
     "{table: silver.readings, files: {path: ./landing/export}}": (
         "sinks.x.files.path lies inside the folder of source plant; give each a folder of its own"

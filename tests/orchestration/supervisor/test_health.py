@@ -22,6 +22,7 @@ from orchestration.conf.pipeline_settings import ScheduleSettings
 from orchestration.conf.sink_settings import FilesSettings, SinkSettings
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.outages import Kind, Outages, begin_outage, end_outage
+from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow
 from orchestration.jobs.watched_devices import Arrivals, WatchedDevice, WatchedDevices, watched_devices
 from orchestration.quality.history import append_results
 from orchestration.quality.outcome import Cause, Result, Run, TableResult
@@ -43,7 +44,7 @@ from orchestration.supervisor.service_state import (
     refused_conf,
     write_service,
 )
-from orchestration.supervisor.status import Status
+from orchestration.supervisor.status import Status, read_status
 from orchestration.utc import to_micros
 from silver.policy import Unknown
 from tests.lakes import SHAPE, bare_conf, write
@@ -176,6 +177,16 @@ def test_dead_letters_of_a_channel_are_counted(conf: Conf) -> None:
     record(conf.lake, "pager", [Outcome(Waiting(message, ("m1",)), DEAD, "400")], NOW)
     assert only(made).sentence == "Channel pager has 1 message in ops.dead_letters, which nobody got."
     assert only(made).command == f"{conf.command} alerts resend pager"
+
+
+def test_dead_rows_of_a_sink_are_counted_with_the_newest_reason_until_they_are_over(conf: Conf) -> None:
+    made = replace(conf, sinks={"fleet": SinkSettings(table="silver.readings", files=FilesSettings(path=str(conf.lake)))})
+    rows = [DeadRow("fleet", "silver.readings", key, f"odd {key}.", state, 0, "1", NOW) for key, state in (("1", "dead"), ("2", "dead"))]
+    DEAD_ROWS.append(conf.lake, rows)
+    assert only(made).sentence.startswith("Sink fleet has 2 rows in ops.dead_rows, which its target refused: odd ")
+    assert (only(made).command, read_status(made, NOW).sinks[0]["dead_rows"]) == (f"{conf.command} sinks resend fleet", 2)
+    DEAD_ROWS.append(conf.lake, [replace(row, state="over", at=NOW + timedelta(seconds=1)) for row in rows])
+    assert listed(made) == []
 
 
 def test_a_closed_gate_has_the_command_that_opens_it(conf: Conf) -> None:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -27,6 +28,8 @@ from tests.lakes import KITCHEN, conf, recorded, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
+STEPS = count()
+"""Seconds after NOW at which a step begins."""
 READINGS, AGGREGATES, VECTORS = "silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"
 KEYS = {
     READINGS: ["bronze_batch", "bronze_row", "part"],
@@ -71,7 +74,7 @@ class SmallLake:
     def step(self, name: str | None = None) -> Sent | None:
         """One batch to a sink, which may be the only one."""
         (name,) = self.conf.sinks if name is None else (name,)
-        return send(self.conf, name, sinks(self.conf)[name], NOW)
+        return send(self.conf, name, sinks(self.conf)[name], NOW + timedelta(seconds=next(STEPS)))
 
     def send_all(self) -> None:
         while self.step():

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import write_deltalake
 
-from orchestration.connectors.sinks.sink_states import read_state, request_reset
+from orchestration.connectors.sinks.sink_states import Request, read_state, request
 from orchestration.storage import snapshots
 from orchestration.storage.marts import MARTS, Build
 from tests.orchestration.connectors.sinks.sender import sender
@@ -115,7 +115,7 @@ def test_after_a_replay_and_a_reset_only_files_of_the_new_batch_are_left_and_tho
     stranger.unlink()
     assert sorted(row["value"] for row in exported(tmp_path)) == [5.0] * 3
     (before,) = names(tmp_path)
-    request_reset(lake.conf.lake, "export", NOW)
+    request(lake.conf.lake, "export", Request.RESET, NOW)
     assert built.step()
     (after,) = names(tmp_path)
     assert after != before

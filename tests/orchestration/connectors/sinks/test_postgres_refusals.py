@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.connectors.sinks.sink_states import read_state, request_reset
+from orchestration.connectors.sinks.sink_states import Request, read_state, request
 from orchestration.errors import TidemarkError
 from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, NOW, SmallLake, windows
@@ -23,7 +23,7 @@ def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Pat
     assert_equal(postgres, lake, AGGREGATES, snapshot)
     postgres.rows("update received set value = 0; insert into received select 'stranger', metric, window_start, window_end from received")
     assert lake.step() is None
-    request_reset(lake.conf.lake, "warehouse", NOW)
+    request(lake.conf.lake, "warehouse", Request.RESET, NOW)
     lake.step()
     assert_equal(postgres, lake, AGGREGATES, snapshot)
     assert lake.step() is None
