@@ -84,10 +84,11 @@ def test_prices_of_tomorrow_keep_no_alarm_of_today_from_firing(spark: SparkSessi
     run(made, spark)
     land(tmp_path, "2.json", [event("site-1", "power", 95 + n, begin + (40 + n) * minute) for n in range(2)], "meters")
     run(made, spark)
-    land(tmp_path, "3.json", values("site-1", "power", 50, begin + 70 * minute), "meters")
+    land(tmp_path, "3.json", values("site-1", "power", 50, begin + 70 * minute, begin + 36 * hour), "meters")
     run(made, spark)
     assert len(table(made, "silver.late")) == 0
     assert len(table(made, "silver.readings").query("metric == 'price'")) == 36
+    assert [list(rules) for rules in table(made, "silver.quarantine").broken_rules] == [["event_time_is_not_in_the_future"]]
     assert fired(made, "overload") == [("site-1", f"{begin + 40 * minute:%Y-%m-%dT%H:%M}")]
     assert fired(made, "overload_window") == [("site-1", f"{begin + 50 * minute:%Y-%m-%dT%H:%M}")]
     windows = latest(made, "gold.all_aggregates", ["metric", "window_start"]).query("metric == 'power'").sort_values("window_end")
