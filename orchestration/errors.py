@@ -1,8 +1,20 @@
 """Errors meant for people: one sentence that says where, what and how to fix it; the command line turns each into its exit code."""
 
+import errno
+import re
+
 BROKE = 4
 
-
+WAYS_OUT = {
+    errno.EROFS: "cannot be written: its disk is mounted read-only; mount it for writing",
+    errno.EACCES: "cannot be used: permission denied; run as the user that owns it, or change its mode",
+    errno.EPERM: "cannot be changed: the system does not permit it; run as the user that owns it",
+    errno.ENOSPC: "cannot be written: its disk is full; make room",
+    errno.EDQUOT: "cannot be written: the quota of this user is used up; make room",
+    errno.EMFILE: "cannot be opened: this process has too many open files; raise `ulimit -n`",
+    errno.EIO: "cannot be used: the disk fails; look at the log of the system",
+}
+"""What people do about errors of the machine, behind the name of the file."""
 EXTRAS = {
     "confluent_kafka": "kafka",
     "fastavro": "kafka",
@@ -57,10 +69,17 @@ def describe(error: Exception) -> str:
             return f"tidemark: {error}"
         case ModuleNotFoundError() if extra := EXTRAS.get((error.name or "").partition(".")[0]):
             return f"tidemark: the Python package of {error.name} is not installed: `pip install 'tidemark[{extra}]'`"
+        case OSError() if way_out := _way_out(error):
+            return f"tidemark: {error.filename or first_line(str(error))} {way_out}."
         case _:
             of_worker = _error_of_worker(str(error))
             sentence = of_worker or f"{type(error).__name__}: {first_line(str(error))}"
             return f"tidemark: it broke: {sentence} (--debug shows the trace)"
+
+
+def sentence_of(error: Exception) -> str:
+    """Describe an error for a page, which names no program."""
+    return str(error) if isinstance(error, TidemarkError) else describe(error).removeprefix("tidemark: ")
 
 
 def without_secrets(error: Exception) -> str:
@@ -71,6 +90,12 @@ def without_secrets(error: Exception) -> str:
 def exit_code_of(error: Exception) -> int:
     """The exit code of the command that ended with this error."""
     return error.exit_code if isinstance(error, TidemarkError) else BROKE
+
+
+def _way_out(error: OSError) -> str | None:
+    """Say what the machine refuses and what to do about it; delta-rs names the number of the error in its text alone."""
+    in_text = re.search(r"os error (\d+)", str(error))
+    return WAYS_OUT.get(error.errno or (int(in_text[1]) if in_text else 0))
 
 
 def _error_of_worker(message: str) -> str | None:

@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from orchestration.conf.model import Conf
-from orchestration.errors import TidemarkError
+from orchestration.errors import TidemarkError, sentence_of
 from orchestration.rendering import plain
 from orchestration.serving.sql.encoding import CSV, GUARDED_CSV
 from orchestration.storage.delta import each_table_opened_once, version_of
@@ -184,11 +184,11 @@ class Site:
                 if sent not in self._done:
                     await asyncio.to_thread(act, self._view_request(""), form)
                     self._done.append(sent)
-        except TidemarkError as error:
+        except (TidemarkError, OSError) as error:
             if is_script:
-                return JSONResponse({"error": str(error), "field": getattr(error, "field", None)}, 400)
+                return JSONResponse({"error": sentence_of(error), "field": getattr(error, "field", None)}, 400)
             shown = self._views.get(view, self._editor)
-            return await self._framed(shown, self._rendered(shown, error), 400)
+            return await self._framed(shown, self._rendered(shown, TidemarkError(sentence_of(error))), 400)
         return JSONResponse({}) if is_script else RedirectResponse(view, 303)
 
     def _view_request(self, params: str, snapshot_id: int | None = None) -> ViewRequest:
