@@ -14,7 +14,7 @@ WAYS_OUT = {
     errno.EMFILE: "cannot be opened: this process has too many open files; raise `ulimit -n`",
     errno.EIO: "cannot be used: the disk fails; look at the log of the system",
 }
-"""What people do about errors of the machine, behind the name of the file."""
+"""Errors of the machine, and what to do about them: the words behind the name of the file."""
 EXTRAS = {
     "confluent_kafka": "kafka",
     "fastavro": "kafka",

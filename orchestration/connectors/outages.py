@@ -4,7 +4,7 @@ Written by the process that holds the lake, and for a `collected` source also by
 status` reads them in another one, and asks no source and no sink.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from orchestration.storage.state_file import StateFile
 from orchestration.utc import to_iso
 
 FOLDER = "outages"
+MOST_ODD = 20
 Kind: TypeAlias = Literal["source", "collected", "sink", "channel", "problems"]
 """`problems`: a channel, asked by the process that tells of problems."""
 
@@ -28,6 +29,14 @@ class Outage:
 
     since: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Odd:
+    """Files of a source that somebody has to look at: how many, and of the first of them the reasons."""
+
+    count: int
+    reasons: dict[str, str]
 
 
 class Outages:
@@ -82,6 +91,20 @@ def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     return outage_before
 
 
+def note_odd(lake: Location, source: str, odd: Mapping[str, str]) -> None:
+    """Note what somebody has to look at of a source, in the place of what was noted before; the first of it, and how much there is."""
+    file = _odd(lake, source)
+    with suppress(OSError):  # whatever else writes will come upon it too
+        if odd:
+            file.write(Odd(len(odd), dict(sorted(odd.items())[:MOST_ODD])))
+        else:
+            file.remove(missing_ok=True)
+
+
+def noted_odd(lake: Location, source: str) -> Odd | None:
+    return _odd(lake, source).read()
+
+
 def answers_since(lake: Location, kind: Kind, name: str) -> datetime | None:
     """Return when it answered a run for the first time, or for the first time after an outage; None where it never did."""
     try:
@@ -103,3 +126,7 @@ def _answer(lake: Location, kind: Kind, name: str) -> Path:
 
 def _file(lake: Location, kind: Kind, name: str) -> StateFile[Outage]:
     return StateFile(lake / FOLDER / kind / f"{name}.json", Outage, "It tells only since when.")
+
+
+def _odd(lake: Location, source: str) -> StateFile[Odd]:
+    return StateFile(lake / FOLDER / "odd" / f"{source}.json", Odd, "Remove it: a run notes it again.")

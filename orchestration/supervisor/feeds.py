@@ -5,10 +5,10 @@ away what comes a batch after another source's events of the same time.
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from orchestration.connectors.outages import Outages
+from orchestration.connectors.outages import Outages, note_odd
 from orchestration.connectors.sources.source import Notice, Source, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -37,6 +37,8 @@ class Feeds:
         """Batches that were read while silver was too slow to take them: they need not be read again."""
         self._down: dict[str, SourceDownError] = {}
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
+        self._odd: dict[str, Mapping[str, str]] = {}
+        """Notes about each source that somebody has to look at."""
         self._following: Future[None] | None = None
         self.left_out: list[dict[str, str]] = []
         """Files and objects that were not read, or gave no event, with the reason."""
@@ -118,6 +120,9 @@ class Feeds:
             return None
         self._down.pop(source.name, None)
         self._outages.answered(source.name)
+        if (odd := source.odd()) != self._odd.get(source.name):
+            note_odd(self._lake.conf.lake, source.name, odd)
+            self._odd[source.name] = odd
         if ends := source.ends():
             note_ends(self._lake.conf.lake, source.name, ends)
         for notice in (*source.notices(), *(ready.notices if ready else ())):

@@ -19,7 +19,7 @@ from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, dead
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.outages import Kind, answers_since, current_outage
+from orchestration.connectors.outages import Kind, answers_since, current_outage, noted_odd
 from orchestration.connectors.sinks.dead_rows import dead_rows
 from orchestration.errors import TidemarkError
 from orchestration.jobs.watched_devices import WatchedDevices, watched_devices
@@ -149,6 +149,10 @@ def _of_machine(conf: Conf) -> Iterator[Problem]:
 def _of_sources(conf: Conf, status: Status) -> Iterator[Problem]:
     for row in status.sources:
         name, transport = row["source"], conf.sources[row["source"]].transport
+        if odd := noted_odd(conf.lake, name):
+            file, reason = next(iter(odd.reasons.items()))
+            text = f"Source {name} has {counted(odd.count, 'file')} or folders to look at. Of {file} a run says: {reason}."
+            yield Problem(Severity.WARNING, f"source {name}", text)
         if row["down_since"] and row["state"] == "down":
             yield _down("source", name, row["down_since"], row["reason"])
         elif row["state"] == "new" and isinstance(transport, LandingFolder) and not transport.path.is_dir():

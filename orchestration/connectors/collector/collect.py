@@ -2,9 +2,13 @@
 
 import asyncio
 import gc
+import re
 import signal
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
+from math import inf
 
 import uvloop
 
@@ -32,6 +36,7 @@ async def _serve_kinesis(pushed: Pushed, notify: Notify) -> Served:
     return await kinesis.serve(pushed, notify)
 
 
+SILENT_SECONDS, MOST_SAID = 60.0, 1_000
 KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
     HttpSettings: http_server.serve,
     TcpSettings: tcp.serve,
@@ -57,6 +62,24 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
         uvloop.run(_serve(chosen, notify))
 
 
+def sparing(notify: Notify) -> Notify:
+    """Return a `notify` that says one thing about connections once a minute, and how often it was so: or each could write a line."""
+    said_at, unsaid = dict[str, float](), Counter[str]()
+
+    def say(line: str) -> None:
+        what = re.sub(r"\d+", "#", line.partition(" is closed: ")[2] or line)
+        now = time.monotonic()
+        if now < said_at.get(what, -inf) + SILENT_SECONDS:
+            unsaid[what] += 1
+            return
+        if len(said_at) > MOST_SAID:
+            said_at.clear()
+        said_at[what] = now
+        notify(f"{line} (and {count:,} times since the last time)" if (count := unsaid.pop(what, 0)) else line)
+
+    return say
+
+
 def _names(conf: Conf, names: Sequence[str]) -> list[str]:
     collected = [name for name, source in conf.sources.items() if isinstance(source.transport, Collected)]
     if odd := sorted(set(names) - set(collected)):
@@ -68,7 +91,7 @@ def _names(conf: Conf, names: Sequence[str]) -> list[str]:
 
 
 async def _serve(chosen: Sequence[Pushed], notify: Notify) -> None:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    loop, stop, notify = asyncio.get_running_loop(), asyncio.Event(), sparing(notify)
     loop.set_exception_handler(lambda _, context: notify(f"a connection failed: {context.get('exception') or context['message']}"))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)

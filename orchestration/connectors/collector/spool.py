@@ -4,6 +4,7 @@ Called from one event loop; a thread writes. While a group is written, the next 
 """
 
 import asyncio
+import errno
 import os
 import secrets
 import time
@@ -22,6 +23,8 @@ from orchestration.storage.state_file import sync
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024  # above it connections are not read: senders are faster than the disk
+SPARE_BYTES = 64 * 1024  # left of a disk
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 LOOK_SECONDS, PAUSE_SECONDS = 0.2, 1.0  # between two looks at a full spool, and after a write that failed
 
 
@@ -44,22 +47,32 @@ class SpoolWriter:
     """
 
     def __init__(self, folder: Path, max_bytes: int, first: int = 0) -> None:
-        """Takes the spool for this process; HeldError if another one has it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock = ExitStack()
-        self._lock.enter_context(sole_writer(Location(folder), doing=f"collects the events of source {folder.name}"))
-        for made in (folder, folder.parent, folder.parent.parent):
-            sync(made)
+        """Takes the spool for this process; HeldError if another one has it. On a full disk each write tries it again."""
+        self._lock, self._is_open = ExitStack(), False
         self.mark = secrets.token_bytes(MARK_BYTES)
-        self.folder, self._max_bytes = folder, max_bytes
-        self._number = max([first - 1, *segments(folder)])
+        self.folder, self._max_bytes, self._first = folder, max_bytes, first
         self._segment: int | None = None
-        self._length = 0
+        self._number = self._length = self._on_disk = 0
         self._group: Group | None = None
         self._is_writing = False
         self._waiting_bytes = 0
-        self._on_disk, self._looked, self._broken_until = self._measured(), 0.0, 0.0
+        self._looked, self._broken_until = 0.0, 0.0
         self._thread = ThreadPoolExecutor(1, "spool")
+        try:
+            self._open()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._broken_until = time.monotonic() + PAUSE_SECONDS
+
+    def _open(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _require_room(self.folder, 0)
+        self._lock.enter_context(sole_writer(Location(self.folder), doing=f"collects the events of source {self.folder.name}"))
+        for made in (self.folder, self.folder.parent, self.folder.parent.parent):
+            sync(made)
+        self._number, self._on_disk = max([self._first - 1, *segments(self.folder)]), self._measured()
+        self._is_open = True
 
     def store(self, name: str, first: int, payloads: Sequence[bytes]) -> Stored:
         """Events of a request or connection; `first`: number of the first of them in it. The future is that of the whole group."""
@@ -121,21 +134,23 @@ class SpoolWriter:
         self._write_group()
 
     def _write(self, records: Sequence[bytes]) -> int:
-        """In the thread: on the disk when it returns. After an error the segment is over: a reader may know what was begun."""
+        """In the thread: on the disk when it returns. A write that ends in the middle ends its segment: a reader may know it."""
+        if not self._is_open:
+            self._open()
+        _require_room(self.folder, sum(map(len, records)))  # or each try would begin a segment
+        if self._segment is None or self._length >= min(SEGMENT_BYTES, self._max_bytes // 4):
+            self._begin_segment()
+        assert self._segment is not None
+        left = content = memoryview(b"".join(records if self._length else (self.mark, *records)))
         try:
-            if self._segment is None or self._length >= min(SEGMENT_BYTES, self._max_bytes // 4):
-                self._begin_segment()
-            assert self._segment is not None
-            content = memoryview(b"".join(records if self._length else (self.mark, *records)))
-            left = content
             while left:
                 left = left[os.write(self._segment, left) :]
             os.fdatasync(self._segment)
         except OSError:
-            if self._segment is not None:
+            if len(left) < len(content):
                 with suppress(OSError):
                     os.ftruncate(self._segment, self._length)
-            self._end_segment()
+                self._end_segment()
             raise
         self._length += len(content)
         crash.point(crash.Point.EVENTS_SPOOLED)
@@ -143,8 +158,9 @@ class SpoolWriter:
 
     def _begin_segment(self) -> None:
         self._end_segment()
+        file = segment_file(self.folder, self._number + 1)
+        self._segment = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
         self._number += 1
-        self._segment = os.open(segment_file(self.folder, self._number), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
         sync(self.folder)
 
     def _end_segment(self) -> None:
@@ -158,3 +174,9 @@ class SpoolWriter:
             with suppress(FileNotFoundError):  # a run has just removed it
                 total += file.stat().st_size
         return total
+
+
+def _require_room(folder: Path, length: int) -> None:
+    disk = os.statvfs(folder)
+    if disk.f_bavail * disk.f_frsize < length + SPARE_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))

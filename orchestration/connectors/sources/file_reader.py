@@ -104,6 +104,8 @@ def foreign(file: Path, shape: PayloadFormat) -> str | None:
     try:
         content, _, first = (b"", b"", []) if shape.format == PARQUET else _beginning(file, own)
     except OSError as error:  # what is gone is claimed by nobody
+        if isinstance(error, PermissionError):
+            return "it may not be read (permission denied): change its owner or its mode"
         return None if isinstance(error, FileNotFoundError) else f"it cannot be read; {REPLACED}"
     zeros = [byte == 0 for byte in content[:4]]  # in UTF-16, beside each letter of ASCII
     by_zeros = "utf-16" if zeros == [False, True] * 2 else "utf-16-be" if zeros == [True, False] * 2 else None

@@ -15,8 +15,7 @@ import re
 import shutil
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +26,7 @@ import pyarrow as pa
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out, told_if_empty
 from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError, Unsettled, fitting
+from orchestration.utc import from_micros
 from silver.spec import PayloadFormat
 
 CLAIM = "claim"
@@ -87,7 +87,8 @@ class Files(Source):
     max_batch_bytes: int
     landing: LandingFolder | None = None
     others: Sequence[Path] = ()
-    _refused: dict[Path, str] = field(default_factory=dict)  # files that cannot be read: why, until it is told
+    _refused: dict[Path, str] = field(default_factory=dict)  # files and folders that cannot be read, and why
+    _ahead: dict[Path, str] = field(default_factory=dict)  # files whose time lies ahead, and what is done with them
     _told: set[Path] = field(default_factory=set)
 
     def latest_offset(self, start: Offset) -> Offset:
@@ -115,9 +116,14 @@ class Files(Source):
         return Unsettled([str(file) for file in names], self.landing.settle_seconds) if self.landing and names else None
 
     def notices(self) -> Sequence[Notice]:
-        new = {file: why for file, why in self._refused.items() if file not in self._told}
-        self._told |= new.keys()
-        return [*super().notices(), *(Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items())]
+        new = [*super().notices()]
+        for what, files in (("file left out", self._refused), ("file from ahead", self._ahead)):
+            new += [Notice(what, {"file": str(file), "reason": why}) for file, why in files.items() if file not in self._told]
+            self._told |= files.keys()
+        return new
+
+    def odd(self) -> Mapping[str, str]:
+        return {str(file): why for file, why in (self._refused | self._ahead).items()}
 
     def _refuse_gone(self, folder: Path, *, was_there: bool) -> None:
         """SourceDownError where the folder cannot be listed, though files of it were read: an empty one would look the same."""
@@ -132,11 +138,15 @@ class Files(Source):
     def claim_settled(self, landing: LandingFolder, now: float, after: int = -1) -> dict[Path, str]:
         """Claim every whole file that is not claimed yet, by this source or a former one. Return the files that cannot be read, with the
         reason. `now`: seconds since 1970, as file times are. `after`: the last number that was given, also if that claim is gone."""
-        refused, whole = {}, []
-        for file, stat in landing_files(landing):
+        refused, whole = dict[Path, str](), []
+        self._ahead = {}
+        for file, stat in landing_files(landing, refused):
+            if stat.st_mtime > now + landing.settle_seconds:
+                at = f"{from_micros(stat.st_mtime_ns // 1000):%Y-%m-%d %H:%M:%S} UTC"
+                self._ahead[file] = f"its time, {at}, lies ahead; it is read once it has stood still by the clock of this machine"
             key = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
             is_claimed = key in self._claims or any(other.is_of(key, file) for other in self._former)
-            if is_claimed or now - stat.st_mtime < landing.settle_seconds:
+            if is_claimed or _is_fresh(stat, landing, now):
                 continue
             if why := left_out(file, stat, self.shape):
                 refused[file] = why
@@ -157,7 +167,13 @@ class Files(Source):
 
 def growing(landing: LandingFolder, now: float) -> list[Path]:
     """List files that changed less than `settle_seconds` ago, which may not be whole."""
-    return sorted(file for file, stat in landing_files(landing) if now - stat.st_mtime < landing.settle_seconds)
+    return sorted(file for file, stat in landing_files(landing) if _is_fresh(stat, landing, now))
+
+
+def _is_fresh(stat: os.stat_result, landing: LandingFolder, now: float) -> bool:
+    """Say whether a file may still grow. Where its sender gave it a time that lies ahead (zip, rsync -t), the change that the kernel noted
+    counts."""
+    return now - (stat.st_ctime if stat.st_mtime > now else stat.st_mtime) < landing.settle_seconds
 
 
 def _claims(folder: Path) -> Iterator[Claim]:
@@ -173,14 +189,22 @@ def _as_claim(folder: Path, file: Path) -> Claim:
     return Claim(int(number), version, "/".join(position), file, int(modified_ns), int(length))
 
 
-def landing_files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
-    """List the files that match and are neither empty nor hidden, in subfolders too."""
-    for folder, folders, names in os.walk(landing.path):
+def landing_files(landing: LandingFolder, refused: dict[Path, str] | None = None) -> Iterator[tuple[Path, os.stat_result]]:
+    """List the files that match and are neither empty nor hidden, in subfolders too. `refused` gets what may not be looked at, and why."""
+    refused = {} if refused is None else refused
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            refused[Path(error.filename)] = f"it may not be looked at ({(error.strerror or '').lower()}): change its owner or its mode"
+
+    for folder, folders, names in os.walk(landing.path, onerror=refuse):
         folders[:] = [name for name in folders if not HIDDEN.match(name)]
         for name in fnmatch.filter(names, landing.files):
-            with suppress(FileNotFoundError):
+            try:
                 if not HIDDEN.match(name) and (stat := (file := Path(folder) / name).stat()).st_size:
                     yield file, stat
+            except OSError as error:
+                refuse(error)
 
 
 def _claim(file: Path, claim: Path) -> bool:

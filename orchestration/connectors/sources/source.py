@@ -96,6 +96,10 @@ class Source(ABC):
         """Return what `tidemark run --once` waits for, once; None if nothing is half written."""
         return None
 
+    def odd(self) -> Mapping[str, str]:
+        """Return what somebody has to look at as it was when last asked, by its name, such as a file that may not be read; and why."""
+        return {}
+
     def notices(self) -> Sequence[Notice]:
         """Return what has come up since the last call; nothing is reported twice."""
         new, self._notices = self._notices, []

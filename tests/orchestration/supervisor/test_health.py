@@ -21,7 +21,7 @@ from orchestration.conf.model import Conf, GateMode, Quality, Source
 from orchestration.conf.pipeline_settings import ScheduleSettings
 from orchestration.conf.sink_settings import FilesSettings, SinkSettings
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.outages import Kind, Outages, begin_outage, end_outage
+from orchestration.connectors.outages import Kind, Outages, begin_outage, end_outage, note_odd
 from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow
 from orchestration.jobs.watched_devices import Arrivals, WatchedDevice, WatchedDevices, watched_devices
 from orchestration.quality.history import append_results
@@ -158,6 +158,15 @@ def test_a_folder_that_is_not_there_yet_has_the_command_that_makes_it(conf: Conf
     made = replace(conf, sources={"plant": Source("plant", SHAPE, LandingFolder(folder))})
     assert (only(made).severity, only(made).command) == (Severity.WARNING, f"mkdir -p {folder}")
     folder.mkdir(parents=True)
+    assert listed(made) == []
+
+
+def test_files_that_a_run_could_not_read_are_a_problem_until_they_can_be(conf: Conf) -> None:
+    made = replace(conf, sources={"plant": Source("plant", SHAPE, LandingFolder(conf.lake.local))})
+    note_odd(conf.lake, "plant", {"/landing/b": "it may not be looked at", "/landing/a": "its time lies ahead"})
+    assert (only(made).severity, only(made).subject) == (Severity.WARNING, "source plant")
+    assert only(made).sentence == "Source plant has 2 files or folders to look at. Of /landing/a a run says: its time lies ahead."
+    note_odd(conf.lake, "plant", {})
     assert listed(made) == []
 
 

@@ -3,6 +3,8 @@
 import errno
 import gzip
 import os
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -249,3 +251,44 @@ def test_a_folder_that_is_gone_is_down_once_what_was_claimed_is_read_and_until_i
         plant.latest_offset(end)
     (tmp_path / "elsewhere").rename(landing)
     assert plant.latest_offset(end) == end
+
+
+def test_a_file_whose_time_lies_ahead_is_told_and_read_once_it_has_stood_still_by_our_clock(tmp_path: Path) -> None:
+    plant, now = source(tmp_path), time.time()
+    ahead = write(plant.path / "ahead.json", b"1\n", age=NOW - now - 9 * 3600)
+    files = Files("plant", folder_of(plant), SHAPE, 1 << 30, plant)
+    assert growing(plant, now) == [ahead]
+    assert files.claim_settled(plant, now) == {}
+    assert claimed(plant) == []
+    assert "lies ahead" in files.odd()[str(ahead)]
+    assert [notice.what for notice in files.notices()] == ["file from ahead"]
+    assert files.notices() == []
+    assert growing(plant, time.time() + 2) == []
+    files.claim_settled(plant, time.time() + 2)
+    assert claimed(plant) == [("ahead.json", b"1\n")]
+    assert [*files.odd()] == [str(ahead)]  # its events have that time as the time at which they came
+    files.claim_settled(plant, now + 10 * 3600)
+    assert files.odd() == {}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody who may not read")
+def test_files_and_folders_that_may_not_be_read_are_told_and_read_once_they_may() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        plant = source(Path(folder))
+        locked = [write(plant.path / name, b"1\n", age=9) for name in ("file.json", "listed/b.json", "closed/deep/c.json")]
+        write(plant.path / "open/d.json", b"1\n", age=9)
+        modes = {locked[0]: 0o000, plant.path / "listed": 0o444, plant.path / "closed": 0o000}
+        for path, mode in modes.items():
+            path.chmod(mode)
+        os.seteuid(65534)
+        try:
+            _, refused = claim(plant)
+        finally:
+            os.seteuid(0)
+        assert refused.keys() == {locked[0], locked[1], plant.path / "closed"}
+        assert all("permission denied" in why and "change its owner or its mode" in why for why in refused.values())
+        assert claimed(plant) == [("open/d.json", b"1\n")]
+        for path in modes:
+            path.chmod(0o755)
+        assert claim(plant) == (3, {})
