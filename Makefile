@@ -19,10 +19,10 @@ help: ## list the targets
 install: .venv/installed .venv/first-run.log ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
 	@$(PY) -m orchestration.engine.jars
 
-.venv/installed: requirements.lock pyproject.toml
+.venv/installed: requirements.lock requirements-uv.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
 	test -x $(PY) || $(PYTHON) -m venv .venv
-	test -x .venv/bin/uv || { $(PY) -m ensurepip >/dev/null && $(PY) -m pip install --quiet uv==0.13.9; }
+	test -x .venv/bin/uv || { $(PY) -m ensurepip >/dev/null && $(PY) -m pip install --quiet --require-hashes -r requirements-uv.lock; }
 	.venv/bin/uv pip install --quiet --compile-bytecode --python $(PY) --require-hashes -r requirements.lock
 	.venv/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	touch $@
@@ -36,6 +36,15 @@ install: .venv/installed .venv/first-run.log ## make .venv with what requirement
 lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, with hashes
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --python-version 3.11 --no-emit-index-url --no-header \
 	  pyproject.toml -o requirements.lock
+	echo 'uv==0.13.9' | .venv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header \
+	  --no-annotate - -o requirements-uv.lock
+
+ADVISORIES ?= artifacts/advisories/vulns
+.PHONY: audit
+audit: install ## name known holes of the locked versions, by PyPA's advisory database; ADVISORIES=folder where it was brought by hand
+	test -d $(ADVISORIES) || git clone --quiet --depth 1 https://github.com/pypa/advisory-database artifacts/advisories
+	test ! -d artifacts/advisories/.git || git -C artifacts/advisories pull --quiet --depth 1
+	$(PY) -m tests.advisories $(ADVISORIES)
 
 .PHONY: demo
 demo: install ## simulate 240,000 events, bring them through all layers, show the answers

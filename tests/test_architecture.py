@@ -36,7 +36,7 @@ TOP_LEVEL = {
         "CONTRIBUTING.md",
         "LICENSE",
     ),
-    *("Makefile", "pyproject.toml", "requirements.lock"),
+    *("Makefile", "pyproject.toml", "requirements.lock", "requirements-uv.lock"),
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "base", "core", "shared"}
 IO_OF_A_DATAFRAME = {
