@@ -62,11 +62,16 @@ def heap_of(driver_memory: str | None) -> str:
     """Return the heap of the Spark process: as conf has it, else a quarter of the memory of this machine or container, within limits."""
     if driver_memory is not None:
         return driver_memory
+    return f"{min(max(machine_memory() // 4, LEAST_HEAP), MOST_HEAP) >> 20}m"
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory of this machine or container."""
     import psutil  # here: a sandbox imports this module with the standard library alone
 
     limit = MEMORY_LIMIT.read_text().strip() if MEMORY_LIMIT.exists() else "max"
-    memory = min(psutil.virtual_memory().total, int(limit)) if limit.isdigit() else psutil.virtual_memory().total
-    return f"{min(max(memory // 4, LEAST_HEAP), MOST_HEAP) >> 20}m"
+    memory: int = psutil.virtual_memory().total
+    return min(memory, int(limit)) if limit.isdigit() else memory
 
 
 def major_version(text: str) -> int:

@@ -36,12 +36,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one query. Rows above `rows` are cut off, and the answer says so."""
+    """Limits of one query. Rows above `rows` are cut off, and the answer says so. `memory_bytes`: more than its process has before it."""
 
     seconds: float = 300.0
     rows: int = 1_000_000
     result_bytes: int = 256 * 1024 * 1024
     query_bytes: int = 65_536
+    memory_bytes: int = 2 * 1024**3
 
 
 @dataclass(frozen=True)

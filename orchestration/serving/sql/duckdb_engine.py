@@ -29,15 +29,10 @@ from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View
 
-MEMORY = 1024**3
-"""Bytes for all that DuckDB keeps while a query runs; nothing is written to disk."""
-MORE_MEMORY = 2 * 1024**3
-"""Bytes that the process may take more while a query runs: DuckDB does not count all that functions of texts and lists take."""
 ROWS_AT_ONCE = 10_000
 SHARED_SECONDS = 5.0
 """So long at most: the registry, which no snapshot pins, goes on."""
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "memory_limit": f"{MEMORY}B",
     "temp_directory": "",
     "python_enable_replacements": False,
     "autoinstall_known_extensions": False,
@@ -81,7 +76,8 @@ class DuckDbEngine:
 
     def prepare(self) -> None:
         """Open the database of the next question, which takes 15 ms; before it comes."""
-        self._ready = self._ready or duckdb.connect(config=SETTINGS)
+        # Half of what the process may take: DuckDB does not count all that functions of texts and lists take.
+        self._ready = self._ready or duckdb.connect(config={**SETTINGS, "memory_limit": f"{self._limits.memory_bytes // 2}B"})
 
     @each_table_opened_once()
     def ask(self, question: Question) -> Answer:
@@ -94,7 +90,7 @@ class DuckDbEngine:
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
-            with _bounded_memory():
+            with _bounded_memory(self._limits.memory_bytes):
                 rows, is_cut_off = self._answered(database, question.query)
             self._kept = database if question.is_of_view else None
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
@@ -125,7 +121,9 @@ class DuckDbEngine:
         snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
         text = None if SHOWS.search(question.query) else f"{question.query} {question.beside}"
         meant = [*duckdb_views(self._plant, snapshot, text).values()]
-        connection, self._ready = self._ready or duckdb.connect(config=SETTINGS), None
+        self.prepare()
+        connection, self._ready = self._ready, None
+        assert connection is not None
         return _Database(connection, snapshot, meant, of_view, time.monotonic())
 
     def _answered(self, database: "_Database", query: str) -> tuple[pa.Table, bool]:
@@ -251,13 +249,13 @@ def _readable(rows: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _bounded_memory() -> Iterator[None]:
-    """An allocation beyond MORE_MEMORY fails in this context, and ends the query. Where /proc tells what is taken now."""
+def _bounded_memory(more: int) -> Iterator[None]:
+    """An allocation of so many bytes more than now fails in this context, and ends the query. Where /proc tells what is taken now."""
     sizes = Path("/proc/self/statm")
     before = resource.getrlimit(resource.RLIMIT_DATA)
     if sizes.exists():
         now = int(sizes.read_text().split()[5]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_DATA, (now + MORE_MEMORY, before[1]))
+        resource.setrlimit(resource.RLIMIT_DATA, (now + more, before[1]))
     try:
         yield
     finally:

@@ -8,10 +8,13 @@ import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 
+from orchestration.engine.java import machine_memory
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Limits, Question, RefusedError
@@ -19,6 +22,8 @@ from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import Encoded, encoded
 from orchestration.storage.views import Plant
 
+TAKEN_FIRST = "1000"
+"""The kernel's word for the process that it ends first where memory is short: a query is asked again, a run would end with its batch."""
 GRACE_SECONDS = 2.0
 """How long DuckDB may take to end a query whose time is over; then its process is killed."""
 PRELOADED = ["__main__", __name__, "orchestration.conf.place", "pyarrow.compute"]
@@ -39,14 +44,17 @@ def _context() -> ForkServerContext:
 
 
 class Workers:
-    """Worker processes, as many as there are queries at once. They belong to one event loop; close them."""
+    """Worker processes, as many as there are queries at once. They belong to one event loop; close them.
+
+    All queries together may take half of the memory of this machine. Where it is short all the same, the kernel ends one of them first.
+    """
 
     def __init__(self, plant: Plant, limits: Limits, count: int) -> None:
         """Starts two that wait; the others start when they are needed."""
-        self._plant, self._limits = plant, limits
+        self._plant, self._limits = plant, replace(limits, memory_bytes=min(limits.memory_bytes, machine_memory() // 2 // count))
         self._context = _context()
         self._threads = ThreadPoolExecutor(count)
-        self._idle = [_Worker(self._context, plant, limits) for _ in range(min(count, 2))]
+        self._idle = [_Worker(self._context, plant, self._limits) for _ in range(min(count, 2))]
         self._busy: dict[str, _Worker] = {}
 
     async def answer(self, question: Question, accept: str, name: str) -> Encoded:
@@ -131,6 +139,8 @@ def _work(plant: Plant, limits: Limits, pipe: Connection) -> None:
     """Answer questions from the pipe until the server ends, in a process that may not write any file."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the server too, which then ends this process
     threading.Thread(target=_exit_with_server, daemon=True).start()
+    with suppress(OSError):  # no Linux
+        Path("/proc/self/oom_score_adj").write_text(TAKEN_FIRST)
     with suppress(EOFError):
         if landlock.is_supported():
             landlock.without_write_access(lambda: _answer_all(plant, limits, pipe))
