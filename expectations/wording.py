@@ -25,3 +25,9 @@ def hint(name: str, names: Iterable[str], otherwise: str, likeness: float = 0.6)
     """The nearest of `names`, else another hint."""
     meant = nearest(name, names, likeness)
     return f"did you mean '{meant}'?" if meant else otherwise
+
+
+def counted(number: int, noun: str) -> str:
+    """1 source, 2 sources, 2 batches, 2 entries. All plurals of numbers are made here."""
+    stem, ending = (noun[:-1], "ies") if noun.endswith("y") else (noun, "es" if noun.endswith(("ch", "s", "x")) else "s")
+    return f"{number:,} {noun if number == 1 else stem + ending}"

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from expectations.wording import counted
 from silver.csv_rows import twice_named, values_of
 from silver.instants import MICROS_PER, to_instants
 from silver.json_rows import as_text
@@ -131,7 +132,8 @@ def _no_row(line: str, header: str | None, shape: PayloadFormat) -> str:
         return f"a quote ({shape.quote}) is not closed, or stands inside a value: {shortened(line)}"
     if not shape.columns and (twice := twice_named(header or "", shape)):
         return f"the header names {' and '.join(twice)} twice: {shortened(header or '')}"
-    return f"it has {len(values)} values, and the {'columns' if shape.columns else 'header'} {len(names)} names: {shortened(line)}"
+    owner = "columns" if shape.columns else "header"
+    return f"it has {counted(len(values), 'value')}, and the {owner} {counted(len(names), 'name')}: {shortened(line)}"
 
 
 def _no_object(text: str, shape: PayloadFormat) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from expectations.wording import counted
 from gold.alerts.states import NORMAL
 from orchestration.alerts.grouping import Waiting, send
 from orchestration.alerts.notifications import DEAD, FAILED, SENT, Outcome, tried
@@ -93,7 +94,7 @@ class Outbox:
             self._changed.notify()
         self._thread.join(END_SECONDS)
         if self.dropped:
-            self._notify(f"channel {self._name}: {self.dropped:,} messages were dropped")
+            self._notify(f"channel {self._name}: {counted(self.dropped, 'message')} dropped")
 
     def _run(self) -> None:
         failures = 0

@@ -19,6 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from bronze.events import identified
+from expectations.wording import counted
 from gold.alerts.fast import FastAlerts, Watched
 from orchestration.alerts.fast_delivery import FastDelivery, KeptDelivery
 from orchestration.alerts.firing import fast_file
@@ -79,7 +80,7 @@ class Watch:
             self._delivery = FastDelivery(self._conf, kept.delivery, self._fast.devices, self._notify)
             for source in self._sources:
                 threading.Thread(target=self._follow, args=(source,), name=f"tail {source.name}", daemon=True).start()
-            self._notify(f"{len(self._alerts)} alerts are watched in {', '.join(source.name for source in self._sources)}")
+            self._notify(f"watching {counted(len(self._alerts), 'alert')} in {', '.join(source.name for source in self._sources)}")
             gc.freeze()  # or a full collection walks over all that was imported, and messages wait for it
             try:
                 self._loop()

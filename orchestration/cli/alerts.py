@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from expectations.wording import counted
 from orchestration.cli.alert_problems import problems
 from orchestration.cli.option_types import FILE
 from orchestration.cli.silences import INSTANT, silence, silences, unsilence
@@ -111,9 +112,9 @@ def resend(obj: dict[str, Any], channel: str) -> None:
     if (connection := channels(conf).get(channel)) is None:
         raise click.UsageError(f"there is no channel {channel!r}; alerts.yml declares {', '.join(conf.channels) or 'none'}")
     result = resend(conf, channel, connection, datetime.now(UTC))
-    click.echo(f"sent {result.sent} of {result.sent + result.dead} messages", err=True)
+    click.echo(f"sent {result.sent} of {counted(result.sent + result.dead, 'message')}", err=True)
     if result.dead:
-        raise TidemarkError(f"channel {channel}: {result.dead} messages stay in ops.dead_letters: {result.down}")
+        raise TidemarkError(f"channel {channel}: {counted(result.dead, 'message')} left in ops.dead_letters: {result.down}")
 
 
 @command.command()

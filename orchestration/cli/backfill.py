@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 import msgspec
 
+from expectations.wording import counted
 from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def command(obj: dict[str, Any], source: str, begin: "Bound", end: "Bound", dry_
         show(summary(parts), format, COLUMNS)
         for handed in carry_out(lake, chosen, parts):
             events += handed.rows[source]
-            click.echo(f"tidemark: bronze batch {handed.bronze_batch} has {handed.rows[source]:,} events", err=True)
+            click.echo(f"tidemark: bronze batch {handed.bronze_batch} has {counted(handed.rows[source], 'event')}", err=True)
         for notice in chosen.notices():
             click.echo(f"tidemark: {notice.what}: {', '.join(f'{name} {fact}' for name, fact in notice.facts.items())}", err=True)
-    click.echo(f"tidemark: {events:,} events of {source} came to bronze; `tidemark run` brings them on", err=True)
+    click.echo(f"tidemark: {counted(events, 'event')} of {source} came to bronze; `tidemark run` brings them on", err=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from expectations.wording import counted
 from orchestration.cli.option_types import DAY, PATH
 from orchestration.rendering import format_option, show
 
@@ -48,7 +49,7 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     if since is not None and conf.policy.unknown_device is not Unknown.QUARANTINE:
         raise click.UsageError("--since is for events in quarantine, but the policy lets unknown devices pass as unassigned; leave it out")
     count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups)
-    click.echo(f"{count} devices of {file} are new or changed" if count else f"the registry knows all of {file} already", err=True)
+    click.echo(f"new or changed: {counted(count, 'device')} of {file}" if count else f"the registry knows all of {file} already", err=True)
     if since is not None:
         mended = load_since(conf.lake, active_generation(conf.lake), file, aware(since))
         click.echo(f"{mended} of them count from {since:%Y-%m-%d} on where they were not known", err=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from expectations.wording import counted
 from orchestration.jobs.maintenance import expired_snapshots
 from orchestration.rendering import format_option, show
 
@@ -42,7 +43,7 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
     taken = all_snapshots(lake.conf.lake)
-    click.echo(f"{len(expired_snapshots(lake, taken, now))} snapshots have expired", err=True)
+    click.echo(f"expired: {counted(len(expired_snapshots(lake, taken, now)), 'snapshot')}", err=True)
     if dry_run:
         show([task.as_row() for task in maintenance_tasks(lake, taken, now)], format, COLUMNS)
         return None

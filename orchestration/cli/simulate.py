@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from expectations.wording import counted
 from orchestration.cli.option_types import PATH
 from orchestration.utc import from_iso
 
@@ -108,7 +109,7 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     with _shown(plan) as (counts, progress):
         _feed(plan, landing, options, progress)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
-    click.echo(f"{counts.total():,} events in {folder} ({summary}); the truth about each is in {landing.truth.name}", err=True)
+    click.echo(f"{counted(counts.total(), 'event')} in {folder} ({summary}); the truth about each is in {landing.truth.name}", err=True)
     if options["count"]:
         devices = landing.truth / DEVICES_FILE
         _write_devices(devices, plan)

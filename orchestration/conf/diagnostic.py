@@ -19,8 +19,3 @@ class Diagnostic:
 def printable(text: str) -> str:
     """One line without control characters: what a conf says may come from anywhere, and ends on a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def counted(number: int, noun: str) -> str:
-    """1 source, 2 sources."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

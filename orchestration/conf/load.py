@@ -5,9 +5,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from expectations.wording import counted
 from gold.windows.spec import Group
 from orchestration.conf.devices import Membership
-from orchestration.conf.diagnostic import Diagnostic, counted
+from orchestration.conf.diagnostic import Diagnostic
 from orchestration.conf.document import Document, read_document
 from orchestration.conf.files import FILES, OPTIONAL, Settings
 from orchestration.conf.meaning import check_meaning

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from expectations.wording import counted
 from orchestration.conf import vocabulary
 from orchestration.conf.instants import EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.sample import Row, Sample
@@ -175,7 +176,7 @@ def _why_not_read(path: str, values: list[Scalar], rows: int) -> str:
         return "counts or names something"
     if rank(path, "unit") < vocabulary.UNKNOWN:
         return "a unit of single fields"
-    return f"in {len(values)} of {rows} events" if 0 < len(values) < MOST * rows else ""
+    return f"in {len(values)} of {counted(rows, 'event')}" if 0 < len(values) < MOST * rows else ""
 
 
 def _why_no_time(columns: Columns, lists: list[str]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 
+from expectations.wording import counted
 from orchestration.conf.instants import is_epoch, time_format_of
 from orchestration.conf.names import is_json_path
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
@@ -108,9 +109,11 @@ def _json_sample(file: Path, lines: list[str]) -> Sample:
     events = [dict(_leaves(event)) for line in lines if (event := _object(line)) is not None]
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
-    broken = f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"
+    broken = f"{len(lines) - len(events)} of {counted(len(lines), 'line')} are no JSON object; such events go to silver.quarantine"
     list_path, others = _list_of_measurements(events)
-    notes = [f"{path}: a list with numbers in {count} of {len(events)} events, which is not read" for path, count in others.items()]
+    notes = [
+        f"{path}: a list with numbers in {count} of {counted(len(events), 'event')}, which is not read" for path, count in others.items()
+    ]
     rows = [row for event in events for row in _rows(event, list_path)]
     fields = [path for event in events for path in event if path != list_path]
     fields += [ELEMENT + path for event in events for element in _elements(event, list_path) for path in element]

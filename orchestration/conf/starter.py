@@ -8,7 +8,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from orchestration.conf.diagnostic import counted, printable
+from expectations.wording import counted
+from orchestration.conf.diagnostic import printable
 from orchestration.conf.files import FILES, MODELS, OPTIONAL
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import DECADE_SECONDS, Proposal, file_name_pattern, suffix_of

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from orchestration.conf.diagnostic import counted
+from expectations.wording import counted
 from orchestration.engine.lake import Lake
 from orchestration.jobs.preview import unread_fields
 from orchestration.jobs.ranges import pieces

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from bronze.events import identified
-from orchestration.conf.diagnostic import counted
+from expectations.wording import counted
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from expectations.suite import Expectation, Suite
+from expectations.wording import counted
 from orchestration.errors import TidemarkError
 from orchestration.quality import dialect
 from orchestration.quality.outcome import Outcome, shorten, text
@@ -101,7 +102,7 @@ def describe(answer: Mapping[str, Any], count: int, sample: Sequence[str] = ()) 
         {column: text(value) for column, value in row.items() if not sample or column in sample or column not in KEYS} for row in rows
     )
     keys = tuple({column: row[column] for column in KEYS if column in row} for row in rows)
-    return Outcome(answer["success"], f"{of_rows} of {count:,} rows", details.get("unexpected_percent", 0.0), samples, keys)
+    return Outcome(answer["success"], f"{of_rows} of {counted(count, 'row')}", details.get("unexpected_percent", 0.0), samples, keys)
 
 
 def error_of(answer: Mapping[str, Any]) -> str:

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from expectations.wording import counted
 from gold.alerts.spec import Alert
 from gold.alerts.states import FIRING
 from gold.schema import ALERTS, SAMPLES
-from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlencode
 
-from orchestration.conf.diagnostic import counted
+from expectations.wording import counted
 from orchestration.jobs.watched_devices import Arrivals, WatchedDevice, WatchedDevices, WatchedMetric
 from orchestration.rendering import lasting
 from orchestration.supervisor.problem import Problem, Severity

@@ -14,9 +14,9 @@ from functools import lru_cache
 import psutil
 
 from expectations.suite import Severity as Importance
+from expectations.wording import counted
 from orchestration.alerts.firing import firing
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, dead_messages
-from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.outages import Kind, answers_since, current_outage, noted_odd

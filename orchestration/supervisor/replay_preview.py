@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import duckdb
 
+from expectations.wording import counted
 from gold.schema import KINDS
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import features_of
@@ -102,7 +103,9 @@ class Vanishing(NamedTuple):
     last_at: datetime
 
     def __str__(self) -> str:
-        return f"{self.device_group}, {self.metric}: {self.windows:,} windows from {to_iso(self.first_at)} to {to_iso(self.last_at)}"
+        return (
+            f"{self.device_group}, {self.metric}: {counted(self.windows, 'window')} from {to_iso(self.first_at)} to {to_iso(self.last_at)}"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from math import isinf
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from expectations.wording import counted
 from gold.windows.spec import Group
 from orchestration.audit import quarantine
 from orchestration.audit.reconciliation.account import Rows
@@ -55,15 +56,17 @@ class Summary:
         if not (events := counts["events"]):
             yield "Nothing has come to silver since the last run.", None
         elif "readings" not in became:
-            counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
-            yield f"None of {events} events became a reading: {counted}.", "red" if "quarantined" in became else "yellow"
+            others = {name: f"{count:,} {name.replace('_', ' ')}" for name, count in became.items()}
+            others |= {"duplicates": counted(became["duplicates"], "duplicate")} if "duplicates" in became else {}
+            colour = "red" if "quarantined" in became else "yellow"
+            yield f"None of {counted(events, 'event')} became a reading: {', '.join(others.values())}.", colour
             if "late" in became:
                 late = "Late is what is `lateness_seconds` behind the newest reading of all sources with the same bounds"
                 yield f"{late}; it is folded into gold window by window.", None
         elif "quarantined" in became:
-            yield f"{counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
+            yield f"In quarantine: {counts['quarantined']:,} of {counted(sum(became.values()), 'measurement')}.", "yellow"
         if self.waiting:
-            yield f"{self.waiting} events of bronze are not in silver yet: the next run goes on with them.", "yellow"
+            yield f"Not in silver yet: {counted(self.waiting, 'event')} of bronze; the next run goes on from there.", "yellow"
         tables = [f"gold.{row['group']}_aggregates" for row in self.windows if row["closed"]] + ["silver.readings"] * bool(events)
         command = f'sql "select * from {tables[0]} limit 10"' if tables else "status"
         if self.quarantined:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from expectations.wording import counted
 from orchestration.rendering import lasting
 from orchestration.web.spans import SPANS
 
@@ -21,7 +22,7 @@ def render(template: str, **values: Any) -> str:
 def _templates() -> Environment:
     templates = Environment(loader=PackageLoader("orchestration.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     templates.globals |= {"age": age, "lasting": lasting, "spans": [*SPANS], "address": address}
-    templates.filters |= {"commas": lambda number: f"{number:,}", "number": number, "at": at}
+    templates.filters |= {"commas": lambda number: f"{number:,}", "counted": counted, "number": number, "at": at}
     return templates
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
 
-from orchestration.conf.diagnostic import counted
+from expectations.wording import counted
 from orchestration.conf.pipeline_settings import ScheduleSettings
 from orchestration.location import Location
 from orchestration.quality import quality_tables

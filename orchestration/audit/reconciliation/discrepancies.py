@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from expectations.wording import counted
 from orchestration.audit.reconciliation.account import EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
@@ -125,7 +126,7 @@ def _with_event(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | N
         if strangers := {row["source"] for row in rows} - {event["source"]}:
             yield part, f"of source {', '.join(map(repr, strangers))} in {_tables(rows)}, of {event['source']!r} in bronze.events"
     if event["parts_seen"] > event["parts"]:
-        yield None, f"{event['parts_seen']} measurements in silver ({_named(parts)}), of an event that holds {event['parts']}"
+        yield None, f"{counted(event['parts_seen'], 'measurement')} in silver ({_named(parts)}), of an event that holds {event['parts']}"
     if event["parts_seen"] < event["parts"]:
         yield from _missing(event, parts, shape)
 
@@ -140,7 +141,7 @@ def _missing(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | None
     elif has_no_blanks and len(missing) == expected - len(parts):
         yield from ((part, f"in no table of silver; {_named(parts)} of {expected} there") for part in missing)
     else:
-        yield None, f"{expected - len(parts)} of {expected} measurements in no table of silver; {_named(parts)} there"
+        yield None, f"{expected - len(parts)} of {counted(expected, 'measurement')} in no table of silver; {_named(parts)} there"
 
 
 def _count_mismatches(batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

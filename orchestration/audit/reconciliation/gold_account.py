@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from expectations.wording import counted
 from gold.windows.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.audit.verify.confs import conf_history
@@ -183,6 +184,6 @@ def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date 
 
 
 def _wrong(row: Mapping[str, Any]) -> str:
-    silver = f"silver has {row['readings']} readings" + (f" and {row['late']} late ones" if row["late"] else "")
+    silver = f"silver has {counted(row['readings'], 'reading')}" + (f" and {row['late']} late ones" if row["late"] else "")
     gold = f"gold counts {row['counted']}" + (f" and keeps {row['kept_aside']} aside" if row["kept_aside"] else "")
     return f"{silver}, {gold}"

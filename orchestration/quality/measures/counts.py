@@ -5,6 +5,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from expectations.wording import counted
 from orchestration.location import Location
 from orchestration.quality.measures.context import Context, Row, hour, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
@@ -76,7 +77,7 @@ def as_a_week_before(context: Context, table: str, *, hours: int, min_ratio: flo
 
 
 def describe_week(row: Row) -> str:
-    return f"{subject(row)}: {row['n']:,} rows in {stretch(row)}, {row['before']:,} a week before"
+    return f"{subject(row)}: {counted(row['n'], 'row')} in {stretch(row)}, {row['before']:,} a week before"
 
 
 def whole_days(context: Context, table: str, *, min_share: float, min_days: int) -> Outcome:
@@ -89,7 +90,7 @@ def whole_days(context: Context, table: str, *, min_share: float, min_days: int)
 
 
 def describe_day(row: Row) -> str:
-    return f"{subject(row)}: the day is truncated, {row['n']:,} rows in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
+    return f"{subject(row)}: the day is truncated, {counted(row['n'], 'row')} in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
 
 
 def by_hour(context: Context) -> None:
@@ -104,7 +105,7 @@ def subject(row: Row) -> str:
 
 
 def stretch(row: Row) -> str:
-    return f"{row['hours']} hour{'s' * (row['hours'] > 1)} from {hour(row['hour'])}"
+    return f"{counted(row['hours'], 'hour')} from {hour(row['hour'])}"
 
 
 def merged(rows: Sequence[Row]) -> list[Row]:
@@ -135,11 +136,14 @@ def balanced(context: Context, table: str) -> Outcome:
         for kind, name in COUNTED.items()
     )
     wrong = context.ask(BALANCE.format(counts=", ".join(COUNTED), counted=counts_of_tables), accounted=passed["batch"])
-    return outcome_of(wrong, _describe_batch, f"{passed['n']:,} events of {passed['batches']:,} bronze batches are accounted for")
+    return outcome_of(
+        wrong, _describe_batch, f"accounted for: {counted(passed['n'], 'event')} of {counted(passed['batches'], 'bronze batch')}"
+    )
 
 
 def _describe_batch(row: Row) -> str:
-    return f"bronze batch {row['bronze_batch']}: {COUNTED[row['kind']]} holds {row['held']:,} rows, ops.ledger counted {row['said']:,}"
+    held = counted(row["held"], "row")
+    return f"bronze batch {row['bronze_batch']}: {COUNTED[row['kind']]} holds {held}, ops.ledger counted {row['said']:,}"
 
 
 def ledger(path: Location) -> pa.Table | None:

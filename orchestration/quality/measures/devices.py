@@ -1,5 +1,6 @@
 """Freshness and silence of tables, devices, groups and windows; sensors that are stuck at one value; devices whose clock has shifted."""
 
+from expectations.wording import counted
 from orchestration.quality.measures.context import HORIZON_HOURS, Context, Row, hour, not_checked, outcome_of, span
 from orchestration.quality.outcome import Outcome
 
@@ -80,7 +81,7 @@ def fresh_groups(context: Context, table: str, *, max_seconds: float) -> Outcome
     offenders = [row for row in ages if row["age"] > max(max_seconds, GAPS * row["gap"])]
     oldest = f"; the oldest, {ages[0]['group_name']}, for {span(ages[0]['age'])}" if ages else ""
     return outcome_of(
-        offenders, lambda row: f"group {row['group_name']}: nothing for {span(row['age'])}", f"{len(ages)} groups are heard{oldest}"
+        offenders, lambda row: f"group {row['group_name']}: nothing for {span(row['age'])}", f"heard: {counted(len(ages), 'group')}{oldest}"
     )
 
 
@@ -97,12 +98,12 @@ def heard_devices(context: Context, table: str, *, hours: int, min_hours: int) -
     context.needs("activity")
     silent = context.ask(SILENT, hours=hours, min_hours=min_hours, gaps=GAPS)
     (total,) = context.ask("select count(*) as n from activity where kind = 'device'")
-    return outcome_of(silent, _describe_silent, f"{total['n']:,} devices are heard")
+    return outcome_of(silent, _describe_silent, f"heard: {counted(total['n'], 'device')}")
 
 
 def _describe_silent(row: Row) -> str:
-    subject = f"group {row['name']} ({row['devices']} devices) is" if row["kind"] == "group" else f"device {row['name']} is"
-    return f"{subject} missing: nothing for {row['absent']:,} hours, since {hour(row['last_hour'])}"
+    subject = f"group {row['name']} ({counted(row['devices'], 'device')}) is" if row["kind"] == "group" else f"device {row['name']} is"
+    return f"{subject} missing: nothing for {counted(row['absent'], 'hour')}, since {hour(row['last_hour'])}"
 
 
 def heard_registry(context: Context, table: str, *, min_hours: int) -> Outcome:

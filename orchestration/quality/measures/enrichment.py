@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from expectations.wording import counted
 from orchestration.jobs.watched_fields import missing_fields
 from orchestration.quality.measures.context import Context, Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
@@ -69,8 +70,10 @@ def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
 
 def _describe(row: Row) -> str:
     subject = " and ".join(_few(row[kind], word) for kind, word in (("metrics", "metric"), ("devices", "device")))
-    return f"wrong enrichment: {row['column_name']} of {subject} is {row['actual']}, conf says {row['declared']} ({row['n']:,} rows)"
+    return (
+        f"wrong enrichment: {row['column_name']} of {subject} is {row['actual']}, conf says {row['declared']} ({counted(row['n'], 'row')})"
+    )
 
 
 def _few(names: list[str], word: str) -> str:
-    return f"{word} {names[0]}" if len(names) == 1 else f"{len(names)} {word}s ({', '.join(names[:3])}{', ..' * (len(names) > 3)})"
+    return f"{word} {names[0]}" if len(names) == 1 else f"{counted(len(names), word)} ({', '.join(names[:3])}{', ..' * (len(names) > 3)})"

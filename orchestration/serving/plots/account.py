@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from expectations.wording import counted
 from orchestration.audit.reconciliation.account import Rows
 from orchestration.errors import TidemarkError
 from orchestration.serving.plots.style import INK, PALE, STYLE, draw_heading, save
@@ -122,4 +123,4 @@ def subtitle(batches: Rows) -> str:
     """Number of events and the time in which they were ingested."""
     at = sorted(batch["ingested_at"] for batch in batches if batch["ingested_at"] is not None)
     when = f"ingested {at[0]:%Y-%m-%d %H:%M} to {at[-1]:%Y-%m-%d %H:%M} UTC" if at else "of no batch in bronze"
-    return f"{sum(batch['events'] for batch in batches):,} events, {when}"
+    return f"{counted(sum(batch['events'] for batch in batches), 'event')}, {when}"

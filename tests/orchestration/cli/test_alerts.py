@@ -96,9 +96,9 @@ def test_dead_letters_go_to_the_channel_once_it_takes_them(folder: str, tidemark
         with (Path(folder) / "alerts.yml").open("a") as file:
             file.write(f'channels:\n  shift: {{webhook: {{url: "{url}"}}}}\n')
         code, error = told(tidemark, folder, "resend", "shift")
-        assert (code, error.splitlines()[0]) == (4, "sent 0 of 1 messages")
-        assert "1 messages stay in ops.dead_letters: " in error
-        assert told(tidemark, folder, "resend", "shift") == (0, "sent 1 of 1 messages\n")
+        assert (code, error.splitlines()[0]) == (4, "sent 0 of 1 message")
+        assert "1 message left in ops.dead_letters: " in error
+        assert told(tidemark, folder, "resend", "shift") == (0, "sent 1 of 1 message\n")
         assert told(tidemark, folder, "resend", "shift") == (0, "sent 0 of 0 messages\n")
     assert told(tidemark, folder, "resend", "nobody")[0] == 2
 

@@ -39,8 +39,8 @@ ACCOUNT = suite("account", {"table": "bronze.events", "expectations": [
 @pytest.mark.parametrize(
     ("lost", "batches", "told"),
     [
-        (0, 1, "10 events of 1 bronze batches are accounted for"),
-        (0, 2, "10 events of 1 bronze batches are accounted for"),  # the ledger is behind
+        (0, 1, "accounted for: 10 events of 1 bronze batch"),
+        (0, 2, "accounted for: 10 events of 1 bronze batch"),  # the ledger is behind
         (3, 1, "bronze batch 0: silver.readings holds 7 rows, ops.ledger counted 10"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
     add_readings(lake, None)
     failed = tidemark("quality", "--layer", "silver")
     assert failed.code == 1
-    assert "critical: silver.readings: Every reading names its device. Found: 1 of 1 rows" in failed.err
+    assert "critical: silver.readings: Every reading names its device. Found: 1 of 1 row" in failed.err
 
     rows = kept(lake)
     runs = [run_id for _, run_id in sorted({(row["run_at"], row["run_id"]) for row in rows})]
@@ -81,7 +81,7 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
         (1, 1, DEVICE["type"], False, 100.0),
     }
     (row,) = [row for row in rows if row["is_success"] is False]
-    assert (row["columns"], row["severity"], row["observed"]) == (["device_id"], "critical", "1 of 1 rows")
+    assert (row["columns"], row["severity"], row["observed"]) == (["device_id"], "critical", "1 of 1 row")
     assert json.loads(row["details"])["samples"] == [{"metric": "temperature", "device_id": "null"}]
     assert "Not passed" in Path("artifacts/quality.html").read_text(encoding="utf-8")
 

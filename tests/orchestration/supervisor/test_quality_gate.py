@@ -158,7 +158,7 @@ def test_a_replay_whose_silver_does_not_pass_is_refused(lake: Lake) -> None:
     add(lake, READINGS, "oven")
     refuse_unless_passed(lake, threading.Event())
     add(lake, LATE, BAD)
-    with pytest.raises(TidemarkError, match=r"the replay's silver\.late did not pass its gate.*1 of 1 rows"):
+    with pytest.raises(TidemarkError, match=r"the replay's silver\.late did not pass its gate.*1 of 1 row"):
         refuse_unless_passed(lake, threading.Event())
 
 

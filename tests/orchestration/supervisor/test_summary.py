@@ -65,12 +65,12 @@ def test_a_run_is_in_vain_if_nothing_that_came_is_or_was_a_reading(of_run: Summa
         ),
         (
             summary(9, readings=7, quarantined=2),
-            [("2 of 9 measurements are in quarantine.", "yellow"), ("next: tidemark quarantine show --rule value_is_a_number", None)],
+            [("In quarantine: 2 of 9 measurements.", "yellow"), ("next: tidemark quarantine show --rule value_is_a_number", None)],
         ),
         (
             summary(4, without_measurements=3, duplicates=1),
             [
-                ("None of 4 events became a reading: 3 without measurements, 1 duplicates.", "yellow"),
+                ("None of 4 events became a reading: 3 without measurements, 1 duplicate.", "yellow"),
                 ('next: tidemark sql "select * from silver.readings limit 10"', None),
             ],
         ),
@@ -82,7 +82,7 @@ def test_a_run_is_in_vain_if_nothing_that_came_is_or_was_a_reading(of_run: Summa
             replace(summary(0), waiting=5, tidemark="tidemark --conf plant"),
             [
                 ("Nothing has come to silver since the last run.", None),
-                ("5 events of bronze are not in silver yet: the next run goes on with them.", "yellow"),
+                ("Not in silver yet: 5 events of bronze; the next run goes on from there.", "yellow"),
                 ("next: tidemark --conf plant status", None),
             ],
         ),
