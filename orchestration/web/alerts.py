@@ -56,7 +56,8 @@ class AlertFacts:
     """`judged_up_to`: None before the first. `declared`: the first MOST_DECLARED of `count`, those that fire first. `fires`: how many do.
 
     `firing`: what is not normal or pending, the latest first. `pending`: what is true, and not yet for long enough. `values`: by alert and
-    entity the newest reading, where one came lately. Of changes, each with its `told_at`, and of messages the newest MOST.
+    entity the newest reading, where one came lately. `units`: by alert on readings the unit of its metric. Of changes, each with its
+    `told_at`, and of messages the newest MOST.
     """
 
     at: datetime
@@ -67,6 +68,7 @@ class AlertFacts:
     firing: Sequence[dict[str, Any]]
     pending: Sequence[dict[str, Any]]
     values: Mapping[tuple[str, str], float]
+    units: Mapping[str, str | None]
     silences: Sequence[NotedSilence]
     changes: Sequence[dict[str, Any]]
     messages: Sequence[Notification]
@@ -86,7 +88,12 @@ def alerts(request: ViewRequest) -> AlertFacts:
     declared, judged = _declared(conf, newest), judged_up_to(conf, now)
     fire, pend = fires[:MOST], pending[:MOST]
     values = _newest_values(request, [*fire, *pend, *(alert.last for alert in declared if alert.last)])
-    return AlertFacts(now, judged, len(conf.alerts), declared, len(fires), fire, pend, values, held, changes, messages)
+    units = {
+        name: conf.metrics[alert.signal.metric].unit
+        for name, alert in conf.alerts.items()
+        if alert.signal.metric and alert.signal.kind == "reading"
+    }
+    return AlertFacts(now, judged, len(conf.alerts), declared, len(fires), fire, pend, values, units, held, changes, messages)
 
 
 def _declared(conf: Conf, newest: Sequence[Mapping[str, Any]]) -> list[DeclaredAlert]:

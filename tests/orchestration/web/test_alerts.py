@@ -53,6 +53,7 @@ def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Pag
     firing = page.locator("section[aria-labelledby=firing] tbody tr")
     assert sorted(row.locator("td").first.inner_text() for row in firing.all()) == [HOSTILE, "oven"]
     row = firing.filter(has_text="oven is firing")
+    assert row.locator("td.n").first.inner_text().endswith("\u00a0degC")
     row.get_by_role("button", name="Seen").click()
     dialog = page.locator("dialog[open]")
     assert dialog.locator(".about").inner_text() == "oven is firing"
