@@ -70,7 +70,7 @@ def resend(obj: dict[str, Any], name: str) -> None:
     Example:
       tidemark sinks resend warehouse
     """
-    from orchestration.conf.diagnostic import counted
+    from expectations.wording import counted
     from orchestration.connectors.sinks.dead_rows import dead_rows
     from orchestration.connectors.sinks.sink_states import Request, request
 

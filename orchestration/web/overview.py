@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from orchestration.conf.diagnostic import counted
+from expectations.wording import counted
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import is_table, table_of
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA, MEASUREMENTS
