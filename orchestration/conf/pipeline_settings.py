@@ -198,7 +198,8 @@ class PageSettings(Setting):
     port: Port = Field(default=8643, examples=[8643])
     """0: any free port, which is told at the start."""
     token: OrAbsent[Secret] = Field(default=None, examples=["${env:TIDEMARK_PAGE_TOKEN}"])
-    """Who looks must have it: in the address, `?token=TOKEN`, or as `Authorization: Bearer TOKEN`."""
+    """Who looks must have it: in the address, `?token=TOKEN`, or as `Authorization: Bearer TOKEN`. Where others reach the page, it has 16
+    characters at least."""
     names: Unique[Text] = Field(default=(), examples=[["plant.example"]])
     """Names, with their port where it is not that of the page, by which browsers call it, such as that of a proxy; others are refused."""
     time_zone: Text = Field(default="UTC", examples=["Europe/Brussels"])

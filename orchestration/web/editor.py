@@ -147,7 +147,8 @@ def _chart(table: pa.Table) -> str:
         for label, part in _split(rows.sort_by(names[0])).items()
         for name in numbers
     ][:MOST_LINES]
-    return json.dumps(plain({"is_time": is_time, "lines": lines, "bands": []}))
+    is_local = is_time and first.tz is None  # as it is, in whatever zone the page shows instants
+    return json.dumps(plain({"is_time": is_time, "is_local": is_local, "lines": lines, "bands": []}))
 
 
 def _split(rows: pa.Table) -> dict[str, pa.Table]:

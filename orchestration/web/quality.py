@@ -16,8 +16,9 @@ from orchestration.rendering import short
 from orchestration.storage.gate_state import GateState, closed_gates
 from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import ViewRequest
-from orchestration.web.security import whole
+from orchestration.web.security import text_of, whole
 
+LONGEST_REASON = 1_000
 MOST_TABLES = 100
 
 
@@ -85,7 +86,7 @@ def quality(request: ViewRequest) -> QualityFacts:
 
 def release(request: ViewRequest, form: dict[str, str]) -> None:
     """Let versions of a `table` through, up to this `version`; ConfError where they are not held back, or without a `reason`."""
-    table, version, reason = (form.get(name, "") for name in ("table", "version", "reason"))
+    table, version, reason = (text_of(form, name, LONGEST_REASON) for name in ("table", "version", "reason"))
     release_version(Lake(request.conf), table, whole(version, -1), reason, request.now)
 
 

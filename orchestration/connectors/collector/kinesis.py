@@ -19,6 +19,7 @@ from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector.kind import FULL, Notify, OutageReport, Pushed, Served
 from orchestration.connectors.sources.spool_records import KEY
+from orchestration.errors import sentence_of
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
 
@@ -152,8 +153,8 @@ class KinesisCollector:
             try:
                 self._begin(await asyncio.to_thread(self._client.stream))
                 await self._collect()
-            except StreamError as error:
-                self._outage.down(str(error))
+            except (StreamError, OSError) as error:  # OSError: a disk that takes no note of what is read
+                self._outage.down(sentence_of(error))
             await self._pause(RETRY_SECONDS)
 
     def _begin(self, stream: Stream) -> None:

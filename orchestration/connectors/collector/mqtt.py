@@ -124,7 +124,8 @@ class MqttCollector:
             self._connection.end(f"the broker refuses a subscription with QoS 1: {refused[0]}")
             return
         self._subscribed = self._filters
-        self._file.write(_Session(self._owner, self._subscribed))
+        with suppress(OSError):  # a full disk: the next connection subscribes again, to what the broker knows already
+            self._file.write(_Session(self._owner, self._subscribed))
         self._outage.up(self._up)
 
     def _take(self, message: MQTTMessage) -> None:

@@ -15,16 +15,21 @@ const kept = {
 
 zones.value = kept.get("zone") ?? document.body.dataset.zone;
 if (zones.selectedIndex < 0) zones.value = document.body.dataset.zone;
+const utcClock = clockOf("UTC");
 let clock;
 
-function setZone() {
-  const of = { timeZone: zones.value || undefined, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
-  clock = new Intl.DateTimeFormat("sv-SE", of); // writes 2026-01-05 12:00:00
+function clockOf(timeZone) {
+  const of = { timeZone, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+  return new Intl.DateTimeFormat("sv-SE", of); // writes 2026-01-05 12:00:00
 }
 
-// An instant of seconds since 1970 in the zone that is chosen.
-function instant(seconds) {
-  return clock.format(new Date(seconds * 1000));
+function setZone() {
+  clock = clockOf(zones.value || undefined);
+}
+
+// An instant of seconds since 1970 in the zone that is chosen; a local time, counted as if it were in UTC, as it is.
+function instant(seconds, isLocal = false) {
+  return (isLocal ? utcClock : clock).format(new Date(seconds * 1000));
 }
 
 function ago(seconds) {

@@ -150,17 +150,17 @@ function zoom(id, bounds) {
 }
 
 // Instants of the axis: the time of day, with seconds where two are closer than a minute, and the date where it begins.
-function instants(_, splits) {
+const instants = (isLocal) => (_, splits) => {
   let day = "";
   const hasSeconds = splits.length > 1 && splits[1] - splits[0] < 60;
   return splits.map((seconds) => {
-    const [date, time] = instant(seconds).split(" ");
+    const [date, time] = instant(seconds, isLocal).split(" ");
     const text = time.slice(0, hasSeconds ? 8 : 5);
     const shown = date === day ? text : `${text}\n${date}`;
     day = date;
     return shown;
   });
-}
+};
 
 // Axes, and what the legend calls the first column: instants, numbers or names.
 function axesOf(told, scales, xs) {
@@ -168,7 +168,7 @@ function axesOf(told, scales, xs) {
   const values = (_, splits) => splits.map(rounded);
   const isCrowded = told.names?.length > 8;
   const names = { values: (_, splits) => splits.map((at) => told.names[at] ?? ""), splits: xs, rotate: isCrowded ? -40 : 0, size: isCrowded ? 90 : 50 };
-  const x = told.names ? names : { values: told.is_time === false ? values : instants };
+  const x = told.names ? names : { values: told.is_time === false ? values : instants(told.is_local) };
   const y = { size: 70, values, label: told.unit || undefined, labelSize: 18, ...(told.is_stepped && { incrs: WHOLE }) };
   const small = told.lines.filter((_, at) => scales[at] === "y2").map((line) => line.device).join(", ");
   const y2 = { scale: "y2", side: 1, size: 70, values, label: small, labelSize: 18, grid: { show: false } };
@@ -178,7 +178,7 @@ function axesOf(told, scales, xs) {
 function firstOf(told) {
   if (told.names) return { label: "for", value: (_, at) => told.names[at] ?? "" };
   if (told.is_time === false) return { label: "x" };
-  return { label: "at", value: (_, seconds) => (seconds === null ? "" : instant(seconds)) };
+  return { label: "at", value: (_, seconds) => (seconds === null ? "" : instant(seconds, told.is_local)) };
 }
 
 // `devices`: of all charts of the page, so that a device has one colour in all of them.
@@ -190,7 +190,7 @@ function draw({ place, told }, devices) {
     {
       width: Math.max(place.clientWidth, 200),
       height: HEIGHT,
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zones.value || Intl.DateTimeFormat().resolvedOptions().timeZone),
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), told.is_local ? "UTC" : zones.value || Intl.DateTimeFormat().resolvedOptions().timeZone),
       scales: {
         x: { time: told.is_time !== false, ...(told.names && { range: [-0.6, told.names.length - 0.4] }) },
         y: { range: told.is_bars ? (_, least, most) => [Math.min(0, least), Math.max(0, most) * 1.05 || 1] : rangeOf(told.limits) },

@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -271,3 +272,11 @@ def test_cells_that_a_spreadsheet_would_run_are_guarded_by_choice(server: Served
         [*"abcdefghijkl", "'=cmd()"],
         ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "x=1", "-1", "-1.5", "-2.5", "", "", "'-t", "1"],
     ]
+
+
+@pytest.mark.parametrize(("first", "is_local"), [("timestamp '2026-03-28'", True), ("timestamptz '2026-03-28 00:00Z'", False)])
+def test_a_chart_over_local_times_shows_them_in_no_zone(server: Served, first: str, *, is_local: bool) -> None:
+    query = f"select {first} + n * interval 1 hour as t, n from range(3) r(n)"
+    shown = unescape(server.ask(f"/sql?{urlencode({'query': query})}", headers=KNOWN)[2])
+    assert f'"is_local": {str(is_local).lower()}' in shown
+    assert ("<td>2026-03-28T01:00:00</td>" in shown, "<td>2026-03-28T01:00:00Z</td>" in shown) == (is_local, not is_local)
