@@ -5,7 +5,7 @@ Its log is read as it lies on the disk, as deltalake does not tell what one vers
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -19,13 +19,17 @@ from orchestration.location import Location
 from orchestration.storage.delta import LOG, in_log, log_of
 
 DELETION_VECTORS = "deletionVectors"
-READABLE = {DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Features of tables whose rows are what their files hold, but for files that have deletion vectors."""
+MAPPED_NAME = b"delta.columnMapping.physicalName"
+READABLE = {DELETION_VECTORS, "columnMapping", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""Features of tables whose rows are what their files hold, but for deleted rows and names of columns."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """A file of rows. `partition`: columns that are not in the file. `has_changes`: of a change data feed, with a column `_change_type`."""
+    """A file of rows. `partition`: columns that are not in the file. `has_changes`: of a change data feed, with a column `_change_type`.
+
+    `kept`: of each row whether it is left, by the deletion vector of the file; rows behind its end are.
+    """
 
     version: int
     path: str
@@ -33,6 +37,7 @@ class Added:
     modified_ms: int
     partition: Mapping[str, pa.Scalar]
     has_changes: bool = False
+    kept: pa.BooleanArray | None = None
 
 
 @dataclass(frozen=True)
@@ -58,21 +63,14 @@ class ForeignTable:
         self._path = path
         self._table = self._opened(None)
         self.version, self.table_id = self._table.version(), str(self._table.metadata().id)
-        features = set(self._table.protocol().reader_features or ()) - READABLE
-        if self._table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-            features.add("columnMapping")
-        else:
-            features.discard("columnMapping")
-        if features:
+        if features := set(self._table.protocol().reader_features or ()) - READABLE:
             raise TidemarkError(f"the table at {path} uses {' and '.join(sorted(features))}, which Tidemark cannot read")
         self._schema = pa.schema(self._table.schema().to_arrow())
+        self._is_mapped = self._table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
 
     def present(self, version: int) -> list[Added]:
         """All files that it had at a version, the oldest first."""
         table = self._opened(version)
-        if DELETION_VECTORS in (table.protocol().reader_features or ()) and any(batch.num_rows for batch in table.deletion_vectors()):
-            remedy = "purge them (`reorg table .. apply (purge)`), or begin with `starting: latest`"
-            raise TidemarkError(f"the table at {self._path} has deletion vectors, which Tidemark cannot read; {remedy}")
         log = in_log(table)
         partition = {name.removeprefix("partition."): log[name] for name in log.column_names if name.startswith("partition.")}
         rows = zip(*(log[name].to_pylist() for name in ("path", "size_bytes", "modification_time")), strict=True)
@@ -80,6 +78,8 @@ class ForeignTable:
             Added(version, unquote(path), size, modified, {name: column[n] for name, column in partition.items()})
             for n, (path, size, modified) in enumerate(rows)
         ]
+        if DELETION_VECTORS in (table.protocol().reader_features or ()):
+            files = self._with_deletions(table, files)
         return sorted(files, key=lambda file: (file.modified_ms, file.path))
 
     def commit(self, version: int) -> Commit | None:
@@ -95,8 +95,12 @@ class ForeignTable:
         at = next((int(entry["timestamp"]) for entry in actions.get("commitInfo", ()) if "timestamp" in entry), 0)
         if changes := actions.get("cdc"):
             return Commit([self._added(version, entry, at, has_changes=True) for entry in changes])
-        files = [self._added(version, entry, at) for entry in actions.get("add", ()) if entry["dataChange"]]
-        removed = sum(entry["dataChange"] for entry in actions.get("remove", ()))
+        removed_paths = [entry["path"] for entry in actions.get("remove", ()) if entry["dataChange"]]
+        # A file that is removed and added again got a deletion vector.
+        added = [entry for entry in actions.get("add", ()) if entry["dataChange"] and entry["path"] not in removed_paths]
+        files, removed = [self._added(version, entry, at) for entry in added], len(removed_paths)
+        if any(entry.get("deletionVector") for entry in added):
+            files = self._with_deletions(self._opened(version), files)
         is_rewrite = bool(files and removed) and not self._has_changes(version)
         return Commit([] if is_rewrite else files, removed, is_rewrite)
 
@@ -112,11 +116,22 @@ class ForeignTable:
         """Return rows of a file with the columns of the table, in their types; those that the file lacks are left out."""
         columns = {}
         for field in self._schema:
-            if field.name in added.partition:
-                columns[field.name] = pa.repeat(_cast(added.partition[field.name], field.type), len(rows))
-            elif field.name in rows.column_names:
-                columns[field.name] = _cast(rows[field.name], field.type)
+            name = _name_in_file(field) if self._is_mapped else field.name
+            if name in added.partition or field.name in added.partition:
+                columns[field.name] = pa.repeat(_cast(added.partition.get(name, added.partition.get(field.name)), field.type), len(rows))
+            elif name in rows.column_names:
+                values = rows[name].combine_chunks()
+                columns[field.name] = _cast(pa.array(_Renamed(values, field.type)) if self._is_mapped else values, field.type)
         return pa.table(columns) if columns else rows.select([])
+
+    def _with_deletions(self, table: DeltaTable, files: Sequence[Added]) -> list[Added]:
+        """Add to each file what its deletion vector leaves of it; TidemarkError for a vector of none of them."""
+        vectors = pa.table(table.deletion_vectors()).to_pydict()
+        kept = {_same(urlparse(path).path): mask for path, mask in zip(vectors["filepath"], vectors["selection_vector"], strict=True)}
+        masked = [(file, kept.pop(_same(str(self.file_of(file).resolve())), None)) for file in files]
+        if kept:
+            raise TidemarkError(f"the table at {self._path} has deletion vectors of files that its log does not name: {min(kept)}")
+        return [file if mask is None else replace(file, kept=pa.array(mask, pa.bool_())) for file, mask in masked]
 
     def _added(self, version: int, entry: Mapping[str, Any], at: int, *, has_changes: bool = False) -> Added:
         partition = {name: pa.scalar(value, pa.string()) for name, value in entry["partitionValues"].items()}
@@ -136,6 +151,40 @@ class ForeignTable:
         except (DeltaError, OSError) as error:
             said = str(error).splitlines()[0].rstrip(".")
             raise TidemarkError(f"there is no Delta table at {self._path} that can be read ({said})") from None
+
+
+@dataclass(frozen=True)
+class _Renamed:
+    """The same values under the names that the table declares: of fields within them too, which a cast would take for others."""
+
+    values: pa.Array
+    declared: pa.DataType
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        renamed = _renamed(self.values.type, self.declared)
+        return renamed.__arrow_c_schema__(), self.values.__arrow_c_array__()[1]
+
+
+def _renamed(stored: pa.DataType, declared: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(stored) and pa.types.is_struct(declared):
+        fields = {_name_in_file(field): field for field in declared}
+        pairs = ((field, fields.get(field.name, field)) for field in stored)
+        return pa.struct([field.with_name(named.name).with_type(_renamed(field.type, named.type)) for field, named in pairs])
+    if pa.types.is_map(stored) and pa.types.is_map(declared):
+        return pa.map_(_renamed(stored.key_type, declared.key_type), _renamed(stored.item_type, declared.item_type))
+    if pa.types.is_list(stored) and pa.types.is_list(declared):
+        return pa.list_(stored.value_field.with_type(_renamed(stored.value_type, declared.value_type)))
+    return stored
+
+
+def _name_in_file(field: pa.Field) -> str:
+    name: bytes = (field.metadata or {}).get(MAPPED_NAME, field.name.encode())
+    return name.decode()
+
+
+def _same(path: str) -> str:
+    """Return one name of a file, whether it was encoded once, twice or not at all."""
+    return unquote(unquote(path))
 
 
 def _cast(values: Any, kind: pa.DataType) -> Any:

@@ -4,8 +4,8 @@ A row is a JSON object, and the kind of a change is a header. Of a change data f
 and rows as they are after an update. Silver would take what was deleted, and what a row was before, for readings.
 
 An offset is a position in the table: its id, the version that was read, and how many files of that version where it was not all of them;
-with `snapshot` they are the files that the table had at that version, else those that the version added. The first read takes the files
-that the table has. Versions that only put files together add nothing.
+with `snapshot` they are the files that the table had at that version, else those that the version added; with `anew` nothing before it was
+read. The first read takes the files that the table has. Versions that only put files together add nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from orchestration.errors import TidemarkError
 from orchestration.storage.foreign_table import Added, Commit, ForeignTable, gone, newest_in_log
 
 DELTA = "delta"
-ID, VERSION, FILES, SNAPSHOT = "table_id", "version", "files", "snapshot"
+ID, VERSION, FILES, SNAPSHOT, ANEW = "table_id", "version", "files", "snapshot", "anew"
 Position: TypeAlias = Mapping[str, Any]
 CHANGE_TYPE, DELETE = "_change_type", b"delete"
 NEW = (b"insert", b"update_postimage")
@@ -51,8 +51,11 @@ class Delta(Source):
         table = self._opened(start)
         if self._is_ending and self._limit == inf:
             self._limit = table.version
+        is_unread = DELTA in start and start[DELTA].get(FILES) == 0 and SNAPSHOT in start[DELTA]
         if DELTA not in start:
             return {**start, DELTA: self._first(table)}
+        if is_unread and SNAPSHOT not in self._first(table):  # conf says another beginning by now
+            return {**start, DELTA: {**self._first(table), ANEW: True}}
         end, left, count = start[DELTA], self.max_batch_bytes, 0
         for position, _, file in _steps(table, end):
             left, count = left - (file.length if file else 0), count + bool(file)
@@ -66,7 +69,8 @@ class Delta(Source):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Added]:
         lost, files = list[int](), list[Added]()
-        for position, commit, file in _steps(self._opened(start), start[DELTA]) if DELTA in start else ():
+        has_rows = DELTA in start and ANEW not in end[DELTA]
+        for position, commit, file in _steps(self._opened(start), start[DELTA]) if has_rows else ():
             if _order(position) > _order(end[DELTA]):
                 break
             files += [file] if file else []
@@ -151,8 +155,13 @@ def _events(source: str, table: ForeignTable, added: Added, position: str) -> It
             made = events(as_json(table.as_declared(rows, added)), landed)
             yield _with_change_type(made, rows[CHANGE_TYPE]) if added.has_changes else made
 
+    begin = 0
     for piece in numbered(pieces(), position):
-        if added.has_changes:
+        if added.kept is not None:
+            kept = added.kept.slice(begin, len(piece))
+            begin += len(piece)
+            yield piece.filter(pa.concat_arrays([kept, pa.repeat(pa.scalar(value=True), len(piece) - len(kept))])), 0
+        elif added.has_changes:
             kinds = piece["headers"].combine_chunks().flatten().field("value")
             yield piece.filter(pc.is_in(kinds, pa.array(NEW, pa.binary()))), pc.sum(pc.equal(kinds, DELETE)).as_py() or 0
         else:

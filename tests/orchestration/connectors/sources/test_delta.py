@@ -216,11 +216,13 @@ def test_another_table_at_that_place_is_refused_and_so_is_one_that_has_lost_vers
     assert sorted(values(lake)) == [1, 2, 3]
 
 
-def test_a_table_with_columns_of_other_names_is_refused(lake: LakeStore, path: Path) -> None:
+def test_a_table_with_a_feature_that_nobody_knows_is_down_and_no_other_source_is(lake: LakeStore, path: Path) -> None:
     append(path, 1)
     log = path / f"_delta_log/{0:020}.json"
-    log.write_text(log.read_text().replace('"configuration":{', '"configuration":{"delta.columnMapping.mode":"name"'))
-    with pytest.raises(SourceDownError, match=r"source plant cannot be read: .*columnMapping"):
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["odd"], "writerFeatures": ["odd"]}}
+    lines = [json.dumps(protocol) if "protocol" in line else line for line in log.read_text().splitlines()]
+    log.write_text("\n".join(lines))
+    with pytest.raises(SourceDownError, match=r"source plant cannot be read: .*Feature 'odd' is not supported"):
         take(lake)
 
 
