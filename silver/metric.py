@@ -1,11 +1,13 @@
 """Metrics of metrics.yml: frozen, free of Spark."""
 
 from collections.abc import Iterator
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from expectations.settings import CONFIG, EntryName, Key, Number, OrAbsent, Problem, Seconds, Setting, Text, Trimmed
+from expectations.settings import CONFIG, EntryName, Key, Number, OrAbsent, Problem, Seconds, Setting, Text, Trimmed, problems_of_zone
 from expectations.wording import quoted
 from silver.aggregation import Aggregation
 
@@ -33,20 +35,63 @@ class Wrapping(Setting):
     that, and any other for a counter that was reset."""
 
 
+class CalendarStep(StrEnum):
+    """The length of a window by the local calendar; it is longer or shorter where clocks change."""
+
+    DAY = "day"
+    """A window begins when the local clock first shows a date."""
+    WEEK = "week"
+    """A window begins with the weekday that `week_starts` names."""
+    MONTH = "month"
+    """A window begins with the first day of a month."""
+
+
+class Weekday(StrEnum):
+    """The day that a week begins with."""
+
+    MONDAY = "monday"
+    TUESDAY = "tuesday"
+    WEDNESDAY = "wednesday"
+    THURSDAY = "thursday"
+    FRIDAY = "friday"
+    SATURDAY = "saturday"
+    SUNDAY = "sunday"
+
+
+DAYS = {CalendarStep.DAY: 1, CalendarStep.WEEK: 7, CalendarStep.MONTH: 31}
+DAY_SECONDS = 86_400
+
+
+class Calendar(NamedTuple):
+    """The windows of a metric by the calendar. `first_day`: of a week, 0 is Monday."""
+
+    step: CalendarStep
+    time_zone: str
+    first_day: int
+
+
 @dataclass(frozen=True)
 class Metric(Setting):
     """One metric: what is measured."""
 
+    one_of: ClassVar[tuple[str, ...]] = ("step_seconds", "step")
     name: EntryName
     aggregation: Aggregation = Field(examples=["average"])
     """How the readings of one window become one value. stddev is that of a sample (null for one reading); median and quantile are exact.
     gold/README.md defines each."""
-    step_seconds: Seconds = Field(ge=1, examples=[600, 3600])
+    step_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[600, 3600])
     """Coarse grain step: the length of a window. Windows start at multiples of it since 1970 (UTC)."""
     unit: OrAbsent[Text] = Field(default=None, examples=["degC"])
     """Unit of the stored values."""
     slide_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[300])
     """Sliding windows: a window starts this often. It divides step_seconds; leave it out for tumbling windows."""
+    step: OrAbsent[CalendarStep] = Field(default=None, examples=["day"])
+    """Windows by the calendar, in place of step_seconds: days, weeks or months of `time_zone`. A day has 23 or 25 hours when
+    clocks change."""
+    time_zone: OrAbsent[Text] = Field(default=None, examples=["Europe/Brussels"])
+    """The time zone of `step`; absent: UTC."""
+    week_starts: OrAbsent[Weekday] = Field(default=None, examples=["sunday"])
+    """The first day of a week, for `step: week`; absent: monday."""
     quantile: OrAbsent[Number] = Field(default=None, ge=0, le=1, examples=[0.95])
     """The quantile to take, from 0 to 1; for the aggregation type quantile."""
     counter: OrAbsent[Wrapping] = Field(default=None, examples=[{"wraps_at": 4294967296}])
@@ -63,9 +108,34 @@ class Metric(Setting):
     """For people: titles of plots and reports."""
 
     @property
+    def calendar(self) -> Calendar | None:
+        """None for windows of step_seconds."""
+        if self.step is None:
+            return None
+        return Calendar(self.step, self.time_zone or "UTC", [*Weekday].index(self.week_starts or Weekday.MONDAY))
+
+    @property
+    def window_seconds(self) -> int:
+        """The length of a window; by the calendar its days of 24 hours, and of a month the most."""
+        return self.step_seconds or DAYS[CalendarStep(self.step or "")] * DAY_SECONDS
+
+    @property
     def every_seconds(self) -> int:
         """From the begin of one window to that of the next."""
-        return self.slide_seconds or self.step_seconds
+        return self.slide_seconds or self.window_seconds
+
+    @property
+    def longest_seconds(self) -> int:
+        """The most that a window can last: by the calendar a day more, as clocks change by up to a day."""
+        return self.window_seconds + (DAY_SECONDS if self.step else 0)
+
+    @property
+    def window(self) -> str:
+        """The windows in words."""
+        if self.step is None:
+            return f"{self.step_seconds} s" + (f" every {self.slide_seconds} s" if self.slide_seconds else "")
+        week = f" from {self.week_starts or Weekday.MONDAY}" if self.step is CalendarStep.WEEK else ""
+        return f"a {self.step}{week} in {self.time_zone or 'UTC'}"
 
     @property
     def is_state(self) -> bool:
@@ -78,7 +148,8 @@ class Metric(Setting):
         return self.counter.wraps_at if self.counter else None
 
     def problems(self) -> Iterator[Problem]:
-        if self.slide_seconds and self.step_seconds % self.slide_seconds:
+        yield from self._problems_of_calendar()
+        if self.slide_seconds and self.step_seconds and self.step_seconds % self.slide_seconds:
             divisors = f"which does not divide step_seconds ({self.step_seconds}); choose one of its divisors, or leave it out"
             yield Problem(("slide_seconds",), f"is {self.slide_seconds}, {divisors}")
         least, most = self.minimum, self.maximum
@@ -96,3 +167,13 @@ class Metric(Setting):
             yield Problem(("conversions",), "has no unit to convert to; add `unit` to the metric")
         if self.unit in self.conversions:
             yield Problem(("conversions", self.unit), "converts the metric's own unit; remove it")
+
+    def _problems_of_calendar(self) -> Iterator[Problem]:
+        if self.step and self.slide_seconds:
+            yield Problem(("slide_seconds",), "is only for step_seconds, as windows of a calendar do not overlap; remove it")
+        if self.time_zone and not self.step:
+            yield Problem(("time_zone",), "is only for step: day, week or month; remove it, or write `step` in place of step_seconds")
+        if self.week_starts and self.step is not CalendarStep.WEEK:
+            yield Problem(("week_starts",), "is only for step: week; remove it")
+        if self.time_zone:
+            yield from problems_of_zone("time_zone", self.time_zone)

@@ -21,7 +21,7 @@ def value_of(metric: Metric, readings: Readings) -> float | None:
             assert metric.quantile is not None
             return _quantile(sorted(values), metric.quantile)
         case Aggregation.TIME_WEIGHTED_AVERAGE:
-            return _time_weighted(readings, metric.step_seconds)
+            return _time_weighted(readings, metric.window_seconds)
         case Aggregation.COUNTER_INCREASE:
             return _increase(values, metric.wraps_at)
         case _:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from gold.windows.calendar import begin_sql, end_sql
 from gold.windows.spec import IN_ORDER, Group, kept_in_state
 from silver.aggregation import Aggregation
-from silver.metric import Metric
+from silver.metric import Calendar, Metric
 
 Metrics = Mapping[str, Metric]
 WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
@@ -123,7 +124,8 @@ def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Metrics) -> Dat
     """Aggregate rows that already have `device_group` and `window_end`."""
     used = {name: metrics[name] for group in groups for name in group.metrics}
     windows = rows.groupBy("device_group", "device_id", "metric", "window_end")
-    window_start = F.unix_seconds("window_end") - by_metric({name: metric.step_seconds for name, metric in used.items()})
+    before_end = F.unix_seconds("window_end") - by_metric({name: m.step_seconds for name, m in used.items() if m.step_seconds})
+    window_start = _by_calendar(used, begin_sql, before_end)
     return windows.agg(*measures(used)).select(
         "device_group",
         "device_id",
@@ -139,11 +141,19 @@ def _end_seconds(metrics: Metrics) -> Column:
     """Return the ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
     slide = by_metric({name: m.every_seconds for name, m in metrics.items()})
     seconds = F.unix_seconds("event_time")
-    first_end = seconds - F.pmod(seconds, slide) + slide
+    first_end = _by_calendar(metrics, end_sql, seconds - F.pmod(seconds, slide) + slide)
     if all(m.slide_seconds is None for m in metrics.values()):
         return first_end
-    step = by_metric({name: m.step_seconds for name, m in metrics.items()})
+    step = by_metric({name: m.window_seconds for name, m in metrics.items()})
     return F.explode(F.sequence(first_end, first_end + step - slide, slide))
+
+
+def _by_calendar(metrics: Metrics, sql: Callable[[Calendar], str], otherwise: Column) -> Column:
+    """Seconds since 1970 of an instant of the metric's calendar window."""
+    for calendar in {calendar for metric in metrics.values() if (calendar := metric.calendar)}:
+        names = [name for name, metric in metrics.items() if metric.calendar == calendar]
+        otherwise = F.when(F.col("metric").isin(names), F.expr(f"unix_seconds({sql(calendar)})")).otherwise(otherwise)
+    return otherwise
 
 
 def _counts_for(groups: Sequence[Group]) -> str:
@@ -182,12 +192,14 @@ def value(metrics: Metrics) -> Column:
 
 
 def by_metric(values: Mapping[str, float]) -> Column:
-    """A number that depends on the metric."""
+    """A number that depends on the metric; null for others."""
     return F.expr(_by_metric(values))
 
 
 def _by_metric(values: Mapping[str, float]) -> str:
     """CASE, not a join: measured faster in Spark and elsewhere."""
+    if not values:
+        return "cast(null as bigint)"
     cases = (f"when {quoted(name)} then {number}{'L' if isinstance(number, int) else 'D'}" for name, number in values.items())
     return f"case metric {' '.join(cases)} end"
 

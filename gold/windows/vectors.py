@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gold.schema import VECTORS
+from gold.windows.calendar import window_of
 from gold.windows.spec import Group, Vector
-from silver.metric import Metric
+from silver.metric import Calendar, Metric
 
 MICROS = 1_000_000
 LONG_AGO = np.iinfo(np.int64).min // 2
@@ -27,7 +28,7 @@ BLOCK_BYTES = 128 * 1024 * 1024
 @dataclass(frozen=True)
 class Shape:
     """The shape of vectors that are made together: `entity` and `fill_seconds` as declared, the number of features, the seconds of a
-    window.
+    window or its calendar.
 
     `features`: by group, in the order of the groups.
     """
@@ -36,6 +37,7 @@ class Shape:
     fill_seconds: int
     length: int
     step_seconds: int
+    calendar: Calendar | None
     features: dict[str, tuple[str, ...]]
 
 
@@ -87,18 +89,18 @@ def features_of(group: Group, vector: Vector) -> dict[str, str]:
     return {feature: next(name for name in of_group if feature.endswith(f".{name}")) for feature in vector.features}
 
 
-def base_seconds(features: Mapping[str, str], metrics: Mapping[str, Metric]) -> int:
-    """From one vector to the next, where none is left out: the least step of the features' metrics."""
-    return min(metrics[name].every_seconds for name in features.values())
+def base_of(features: Mapping[str, str], metrics: Mapping[str, Metric]) -> Metric:
+    """The first of the features' metrics with the least step: that from one vector to the next, where none is left out."""
+    return min((metrics[name] for name in features.values()), key=lambda metric: metric.every_seconds)
 
 
 def _shapes(groups: Iterable[Group], metrics: Mapping[str, Metric]) -> Iterable[Shape]:
     """Collect the shapes of the groups with a vector: thousands of groups may have few shapes, and are computed at once."""
-    shapes: dict[tuple[str, int, int, int], Shape] = {}
+    shapes: dict[tuple[str, int, int, int, Calendar | None], Shape] = {}
     for group in groups:
         if (vector := group.vector) is not None:
-            step_seconds = base_seconds(features_of(group, vector), metrics)
-            alike = vector.entity, vector.max_fill_seconds, len(vector.features), step_seconds
+            base = base_of(features_of(group, vector), metrics)
+            alike = vector.entity, vector.max_fill_seconds, len(vector.features), base.every_seconds, base.calendar
             shapes.setdefault(alike, Shape(*alike, {})).features[group.name] = vector.features
     return shapes.values()
 
@@ -113,13 +115,22 @@ def _of_windows(windows: pa.Table, shape: Shape) -> pa.Table:
         {
             "device_group": pa.array([*shape.features], pa.string()).take(cells.rows["group"]),
             "entity": cells.rows["entity"],
-            "window_start": pc.subtract(cells.rows["window_end"], pa.scalar(shape.step_seconds * MICROS, pa.duration("us"))),
+            "window_start": _starts(cells.rows["window_end"], shape),
             "window_end": cells.rows["window_end"],
             "vector": pa.ListArray.from_arrays(offsets, pa.array(content.ravel(), mask=is_missing.ravel())),
             "missing": _named(cells.rows, shape, is_missing),
             "filled": _named(cells.rows, shape, ~is_missing & (age > 0)),
         }
     )
+
+
+def _starts(ends: pa.ChunkedArray, shape: Shape) -> pa.ChunkedArray:
+    """Return the starts of windows that end then."""
+    if shape.calendar is None:
+        return pc.subtract(ends, pa.scalar(shape.step_seconds * MICROS, pa.duration("us")))
+    unique = ends.unique()
+    starts = [window_of(shape.calendar, end // MICROS - 1)[0] * MICROS for end in unique.cast(pa.int64()).to_pylist()]
+    return pa.array(starts, pa.int64()).cast(ends.type).take(pc.index_in(ends, unique))
 
 
 def _first_that_fills(entity: npt.NDArray[np.int64], ended: npt.NDArray[np.int64], row: int, fill_seconds: int) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bronze.events import identified
 from expectations.wording import counted
+from gold.windows.calendar import window_of
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
@@ -154,10 +155,12 @@ def _windows(conf: Conf, measurements: Rows) -> Rows:
 
 
 def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
-    """Return the windows around readings, in slides since 1970, each with its device."""
+    """Return the windows around readings, in slides since 1970 or by the begin of a calendar window, each with its device."""
+    if metric.calendar is not None:
+        return {(row["device_id"], window_of(metric.calendar, (row["event_time"] - EPOCH) // timedelta(seconds=1))[0]) for row in rows}
     slide = metric.every_seconds
     first = [(row["device_id"], (row["event_time"] - EPOCH) // timedelta(seconds=slide)) for row in rows]
-    return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
+    return {(device, end + n) for device, end in first for n in range(metric.longest_seconds // slide)}
 
 
 def unread_fields(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:

@@ -113,9 +113,8 @@ def plan_of(conf: Conf, flow: str) -> dict[str, Planned]:
     used = {name: conf.metrics[name] for group in of_stream for name in group.metrics}
     plan = {}
     for name, metric in sorted(used.items()):
-        sliding = f" every {metric.slide_seconds} s" if metric.slide_seconds else ""
         about = f"the window of {name} in conf/metrics.yml"
-        plan[about] = Planned(("metrics", name, "step_seconds"), f"{metric.step_seconds} s{sliding}")
+        plan[about] = Planned(("metrics", name, *metric.chosen), metric.window)
     needing = [name for name, metric in used.items() if kept_in_state({name: metric})]
     kept = Planned(("metrics", *needing[:1], *(["aggregation"] if needing else [])), ", ".join(kept_in_state(used)) or NOTHING)
     plan["what is aggregated beside count, min, max, sum and latest"] = kept

@@ -10,12 +10,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+
+from gold.windows.calendar import SPAN, windows_of_spans
 from orchestration.conf.place import GroupWindows
-from orchestration.storage.delta import literal
+from orchestration.storage.delta import FIRST_INSTANT, in_log, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Part, Plant, View, views
+from orchestration.utc import to_micros
 from silver.aggregation import Aggregation
+from silver.metric import Metric
 
 TYPES = {
     **dict.fromkeys(("device_group", "device_id", "metric"), "varchar"),
@@ -66,16 +71,17 @@ SELECT = """
   ),
   arrived as ({arrived}),
   placed as (
-    select * exclude (slide), (floor(floor(epoch(event_time)) / slide) + unnest(range(1, step // slide + 1))) * slide as ended
+    select *, {ended} as ended, {began} as began
     from (select * exclude (groups), unnest(list_distinct(groups)) as device_group from arrived) join settings using (device_group, metric)
+      {calendar} cross join unnest(range(step // slide)) as slides(nth)
     where not (is_late and keeps_aside)
   ),
   measured as (
-    select device_group, device_id, metric, ended, step, aggregation, quantile, width, count(*) as count, min(value) as min,
+    select device_group, device_id, metric, began, ended, aggregation, quantile, width, count(*) as count, min(value) as min,
       max(value) as max, sum(value) as sum, arg_max(value, event_time) as latest{measures}
-    from placed where ended > closed group by device_group, device_id, metric, ended, step, aggregation, quantile, width
+    from placed where ended > closed group by device_group, device_id, metric, began, ended, aggregation, quantile, width
   ){kept}
-  select {of_group}device_id, metric, to_timestamp(ended - step) as window_start, to_timestamp(ended) as window_end,
+  select {of_group}device_id, metric, to_timestamp(began) as window_start, to_timestamp(ended) as window_end,
     case aggregation {values} end::double as value, count, min, max, sum, latest
   from {measured})
 """
@@ -84,6 +90,14 @@ KEPT = """, kept as (
       not coalesce(r.value = 0 and readings[n - 1].value <= readings[n + 1].value, false)) as kept from measured
   )"""
 """A single 0 of a counter that goes on as before is no reading."""
+STEPS = {"ended": "(floor(floor(epoch(event_time)) / slide) + 1 + nth) * slide", "began": "ended - step", "calendar": ""}
+CALENDAR = {
+    "ended": f"coalesce(if(epoch(event_time) < changes, changes, later), {STEPS['ended']})",
+    "began": f"coalesce(if(epoch(event_time) < changes, begins, changes), {STEPS['began']})",
+    "calendar": f"""left join (from (values {{spans}}) as c(of_metric, span, begins, changes, later)) as spans
+      on of_metric = metric and span = floor(epoch(event_time) / {SPAN})""",
+}
+"""The windows of a reading where metrics have windows by the calendar: those of the span of time that it is in."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +115,12 @@ class LiveView(View):
         kinds = sorted({metric.aggregation for metric in metrics.values()})
         probabilities = sorted({metric.quantile for metric in metrics.values() if metric.quantile is not None})
         values = (f"when '{kind}' then {VALUES.get(kind, kind).format(probabilities=probabilities)}" for kind in kinds)
+        spans = ", ".join(self._spans(metrics.values()))
         has_counters = Aggregation.COUNTER_INCREASE in kinds
         return SELECT.format(
             settings=", ".join(self._settings(windows)),
-            arrived=self._arrived(rows, max(metric.step_seconds for metric in metrics.values())),
+            arrived=self._arrived(rows, max(metric.longest_seconds for metric in metrics.values())),
+            **({name: sql.format(spans=spans) for name, sql in CALENDAR.items()} if spans else STEPS),
             measures="".join(_measures(kinds)).format(probabilities=probabilities),
             kept=KEPT if has_counters else "",
             measured="kept" if has_counters else "measured",
@@ -120,16 +136,37 @@ class LiveView(View):
             alike.setdefault((self.closed_until[name], group.keeps_late_aside, metrics), []).append(name)
         for (closed, keeps_late_aside, _), names in alike.items():
             for metric in windows[names[0]].metrics:
-                cells = (" ".join(names), metric.name, metric.step_seconds, metric.every_seconds, metric.aggregation.value)
+                cells = (
+                    " ".join(names),
+                    metric.name,
+                    metric.window_seconds,
+                    metric.every_seconds,
+                    metric.aggregation.value,
+                )
                 numbers = (metric.quantile, metric.wraps_at, EVER if closed is None else closed.timestamp())
                 written = (*map(literal, cells), *(f"{'null' if number is None else number}::double" for number in numbers))
                 yield f"({', '.join(written)}, {keeps_late_aside})"
 
+    def _spans(self, metrics: Collection[Metric]) -> Iterator[str]:
+        """Yield a row for each calendar metric and span of time that readings may be in, by the logs."""
+        calendars = [(metric, calendar) for metric in metrics if (calendar := metric.calendar)]
+        logs = [in_log(open_table(part.location, part.version), "min.event_time", "max.event_time") for part in self.parts if calendars]
+        micros = [at for log in logs for column in log.columns for at in column.cast(pa.int64()).drop_null().to_pylist()]
+        for metric, calendar in calendars if micros else ():
+            earliest = self._bound(metric.longest_seconds) or FIRST_INSTANT + timedelta(days=366)
+            first = max(min(micros), to_micros(earliest)) // (SPAN * 1_000_000)
+            for windows in windows_of_spans(calendar, range(first, max(micros) // (SPAN * 1_000_000) + 2)):
+                yield f"({literal(metric.name)}, {', '.join(map(str, windows))})"
+
+    def _bound(self, longest: int) -> datetime | None:
+        """The earliest instant that an open window can hold; None for any."""
+        instants = [closed for closed in self.closed_until.values() if closed is not None]
+        return min(instants) - timedelta(seconds=longest) if len(instants) == len(self.closed_until) else None
+
     def _arrived(self, rows: Sequence[str], longest: int) -> str:
         """Select only the readings that an open window can hold, so that files of earlier ones are not read."""
-        instants = [closed for closed in self.closed_until.values() if closed is not None]
-        is_bounded = len(instants) == len(self.closed_until)
-        bound = f" and event_time >= timestamptz '{min(instants) - timedelta(seconds=longest)}'" if is_bounded else ""
+        earliest = self._bound(longest)
+        bound = f" and event_time >= timestamptz '{earliest}'" if earliest else ""
         return " union all ".join(
             f"select device_id, metric, event_time, value, groups, {is_late} as is_late from {table} where {part.where}{bound}"
             for table, part, is_late in zip(rows, self.parts, ("false", "true"), strict=False)

@@ -238,7 +238,7 @@ def _gold(following: Lake, recorded: PinnedGeneration, stream: str, groups: Sequ
     retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
     progress.follow(STEPS[1], batch_replay.gold(following, recorded, stream, groups, until_ms))
     progress.ended(STEPS[1])
-    longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    longest = max(following.conf.metrics[name].longest_seconds for group in groups for name in group.metrics)
     start = Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms)
     begin(following, f"gold.{stream}", following.gold(stream)[:2], start)
     amendments.begin_at(following, stream, GoldPosition(-1, until_ms, up_to, up_to, retries))

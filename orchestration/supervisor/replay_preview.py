@@ -16,6 +16,7 @@ import duckdb
 
 from expectations.wording import counted
 from gold.schema import KINDS
+from gold.windows.calendar import SPAN, windows_of_spans
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import features_of
 from orchestration.audit.verify.store import fill
@@ -35,11 +36,16 @@ SETTINGS = (
     "device_group varchar, stream varchar, metric varchar, step bigint, slide bigint, lateness bigint, ahead bigint, keeps_aside bool"
 )
 FEATURES, TICKED = "device_group varchar, device_id varchar, metric varchar", "stream varchar, event_time timestamptz"
+CALENDAR = "metric varchar, span bigint, begins bigint, changes bigint, later bigint"
+SPANS = "select distinct floor(epoch(event_time) / {span})::bigint from good where metric = $metric"
 PLACED = """
   create table placed as
-  select device_group, stream, device_id, metric, step, keeps_aside, kind, bronze_batch, bronze_row, part,
-    (floor(floor(epoch(event_time)) / slide) + unnest(range(1, step // slide + 1))) * slide as ended
+  select device_group, stream, device_id, metric, keeps_aside, kind, bronze_batch, bronze_row, part,
+    coalesce(if(epoch(event_time) < changes, changes, later), (floor(floor(epoch(event_time)) / slide) + 1 + nth) * slide) as ended,
+    coalesce(if(epoch(event_time) < changes, begins, changes), ended - step) as began
   from (select * exclude (groups), unnest(list_distinct(groups)) as device_group from good) join settings using (device_group, metric)
+    left join calendar c on c.metric = settings.metric and span = floor(epoch(event_time) / {span})
+    cross join unnest(range(step // slide)) as slides(nth)
 """
 CLOSED = """
   create table closed as
@@ -60,7 +66,7 @@ LATE_AGAIN = """
 """
 WINDOWS = """
   create table windows as
-  select distinct device_group, device_id, metric, to_timestamp(ended - step) as window_start, to_timestamp(ended) as window_end
+  select distinct device_group, device_id, metric, to_timestamp(began) as window_start, to_timestamp(ended) as window_end
   from placed join closed using (stream)
     anti join (select l.* from late_again l semi join settings s on s.device_group = l.device_group and s.keeps_aside) aside
       using (device_group, bronze_batch, bronze_row, part, ended)
@@ -148,7 +154,7 @@ def _gold(store: duckdb.DuckDBPyConnection, inputs: Inputs) -> tuple[list[TableC
         store.execute(f"create table {name} ({columns})")
         if query.rpartition(" ")[2] in shown:
             store.execute(f"insert into {name} {query}")
-    for statement in (PLACED, CLOSED, LATE_AGAIN, WINDOWS):
+    for statement in (PLACED.format(span=SPAN), CLOSED, LATE_AGAIN, WINDOWS):
         store.execute(statement)
     before = {kind: _by_group(store, f"from {name}") if name in shown else {} for kind, name in OF_GOLD.items()}
     after = {
@@ -178,11 +184,25 @@ def _settings(store: duckdb.DuckDBPyConnection, conf: Conf, inputs: Inputs) -> N
     """Make `settings`, a row a group and metric, `features` of vectors, and `ticks`."""
     bounds = {stream: (max(group.lateness_seconds for group in groups), conf.ahead_of(stream)) for stream, groups in conf.streams.items()}
     rows = [
-        (group.name, group.stream, name, metric.step_seconds, metric.every_seconds, *bounds[group.stream], group.late is Late.KEEP_ASIDE)
+        (
+            group.name,
+            group.stream,
+            name,
+            metric.window_seconds,
+            metric.every_seconds,
+            *bounds[group.stream],
+            group.late is Late.KEEP_ASIDE,
+        )
         for group in inputs.groups
         for name, metric in ((name, conf.metrics[name]) for name in group.metrics)
     ]
     fill(store, "settings", SETTINGS, rows)
+    rows_of_spans = list[tuple[str | int, ...]]()
+    for name in {name for group in inputs.groups for name in group.metrics}:
+        if (calendar := conf.metrics[name].calendar) is not None:
+            spans = [span for (span,) in store.execute(SPANS.format(span=SPAN), {"metric": name}).fetchall()]
+            rows_of_spans += [(name, *windows) for windows in windows_of_spans(calendar, spans)]
+    fill(store, "calendar", CALENDAR, rows_of_spans)
     fill(store, "features", FEATURES, chain.from_iterable(map(_features, inputs.groups)))
     fill(store, "ticks", TICKED, ((tick.stream, tick.event_time) for tick in TICKS.rows(conf.lake)))
 

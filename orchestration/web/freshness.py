@@ -82,7 +82,7 @@ def has_gold(conf: Conf) -> bool:
 
 def tolerance(conf: Conf, group: Group) -> timedelta:
     """How far a device may lag behind the newest window before it counts as stale: two windows plus the lateness."""
-    return timedelta(seconds=2 * max(conf.metrics[name].step_seconds for name in group.metrics) + group.lateness_seconds)
+    return timedelta(seconds=2 * max(conf.metrics[name].longest_seconds for name in group.metrics) + group.lateness_seconds)
 
 
 def _of_group(group: Group, row: Mapping[str, Any] | None, tolerance_index: int) -> Freshness:

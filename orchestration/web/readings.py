@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gold.windows.calendar import window_of
 from orchestration.rendering import short
 from orchestration.storage.delta import FIRST_INSTANT, is_table, literal
 from orchestration.storage.tables import LakeStore
@@ -40,9 +41,11 @@ def readings(request: ViewRequest) -> Readings:
     """`device`, `metric`, and `end`, the end of a window as an instant or in seconds since 1970; the window is as long as the metric's."""
     device, metric = request.params.get("device", ""), request.conf.metrics.get(request.params.get("metric", ""))
     end = _instant(request.params.get("end", ""))
-    if metric is None or end is None or end - FIRST_INSTANT < timedelta(seconds=metric.step_seconds):
+    if metric is None or end is None or end - FIRST_INSTANT < timedelta(seconds=metric.longest_seconds):
         return Readings(request.now, device, metric)
-    start = end - timedelta(seconds=metric.step_seconds)
+    start = end - timedelta(seconds=metric.longest_seconds)
+    if metric.calendar is not None:
+        start = datetime.fromtimestamp(window_of(metric.calendar, int(end.timestamp()) - 1)[0], UTC)
     values = {"device": literal(device), "metric": literal(metric.name), "start": literal(start), "end": literal(end)}
     store = LakeStore(request.conf)
     tables = {name: kind for name, kind in (("silver.readings", "reading"), ("silver.late", "late")) if is_table(store.table_path(name))}

@@ -207,8 +207,8 @@ def newest_closed(made: Conf, readings: pd.DataFrame, watermark: pd.Timestamp) -
     ends = []
     for name, rows in readings.groupby("metric"):
         metric = made.metrics[str(name)]
-        slide = pd.Timedelta(seconds=metric.slide_seconds or metric.step_seconds)
-        ends += [rows["event_time"].dt.floor(slide) + slide * n for n in range(1, pd.Timedelta(seconds=metric.step_seconds) // slide + 1)]
+        slide = pd.Timedelta(seconds=metric.slide_seconds or metric.window_seconds)
+        ends += [rows["event_time"].dt.floor(slide) + slide * n for n in range(1, pd.Timedelta(seconds=metric.window_seconds) // slide + 1)]
     of_all = pd.concat(ends)
     newest: pd.Timestamp = of_all[of_all <= watermark].max()
     return newest

@@ -96,7 +96,7 @@ def readings_of(folder: Path) -> pd.DataFrame:
 
 def windows_of(room: Room, readings: pd.DataFrame) -> set[tuple[object, ...]]:
     """Metric and end of every window that holds a reading; no metric of the room has a slide."""
-    steps = readings["metric"].map({name: pd.Timedelta(seconds=metric.step_seconds) for name, metric in room.made.metrics.items()})
+    steps = readings["metric"].map({name: pd.Timedelta(seconds=metric.window_seconds) for name, metric in room.made.metrics.items()})
     starts = (readings["event_time"] - pd.Timestamp(0, tz="UTC")) // steps * steps
     return set(zip(readings["metric"], pd.Timestamp(0, tz="UTC") + starts + steps, strict=True))
 

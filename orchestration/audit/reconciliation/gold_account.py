@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from expectations.wording import counted
+from gold.windows.calendar import SPAN, window_of, windows_of_spans
 from gold.windows.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.audit.verify.confs import conf_history
@@ -22,6 +23,7 @@ from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Part, views
 from orchestration.utc import from_micros, to_micros
+from silver.metric import Metric
 
 WRONG = ("missing", "duplicated")
 COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)
@@ -30,16 +32,23 @@ WRONG_WINDOW = ("group", "device_id", "metric", "window_end", "wrong")
 MOST = 10
 OF_BOTH = {"readings": "silver.readings", "late": "silver.late"}
 SECOND = 1_000_000
+EVER = -(2**40)
+"""Before all windows, in seconds since 1970."""
+SPANS = """
+  select distinct metric, (at - ((at % {in_span}) + {in_span}) % {in_span}) / {in_span} as span
+  from (select metric, arrow_cast(event_time, 'Int64') as at from {table} where metric in {calendars})
+"""
 
 # Instants are counted in microseconds since 1970; % is negative before it. One row a device, metric, list of groups and slide, so that
 # readings are gone through once, whatever the number of groups and of windows that hold them.
 SLIDES = """
-  select device_id, metric, groups, slide, steps, at - ((at % slide) + slide) % slide + slide as first_end, count(*) as n,
-    min(bronze_batch) as first_batch
+  select device_id, arrived.metric, groups, slide, steps, count(*) as n, min(bronze_batch) as first_batch,
+    coalesce(case when at < changes then changes else later end, at - ((at % slide) + slide) % slide + slide) as first_end
   from (
     select device_id, rows.metric, groups, slide, slides as steps, arrow_cast(event_time, 'Int64') as at, bronze_batch
     from {table} as rows join metrics on metrics.metric = rows.metric where bronze_batch <= {bronze_batch}
-  ) where at >= {since} group by device_id, metric, groups, slide, steps, first_end
+  ) as arrived left join spans on spans.metric = arrived.metric and span = (at - ((at % {in_span}) + {in_span}) % {in_span}) / {in_span}
+  where at >= {since} group by device_id, arrived.metric, groups, slide, steps, first_end
 """
 OF_SILVER = f"""
   select member as group_name, device_id, metric, first_end + nth * slide as ends, n, first_batch from (
@@ -51,7 +60,8 @@ OF_SILVER = f"""
 READINGS, LATE_ROWS = (OF_SILVER.replace("{table}", table) for table in ("readings", "late"))
 WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
-  members(group_name, metric, step, closed_until, is_amended, since_batch) as (values {{members}}),
+  spans(metric, span, changes, later) as (values {{spans}}),
+  members(group_name, metric, first_end, closed_until, is_amended, since_batch) as (values {{members}}),
   counts as (
     select group_name, device_id, metric, ends, n as readings, 0 as late, 0 as set_aside, 0 as counted, first_batch from ({READINGS})
     union all
@@ -71,7 +81,7 @@ WINDOWS = f"""
       case when is_amended then 0 else set_aside + late end as kept_aside,
       case when is_amended and ends > closed_until then late else 0 end as waiting
     from by_window join members on members.group_name = by_window.group_name and members.metric = by_window.metric
-    where ends - step >= {{since}} and coalesce(first_batch >= since_batch, true)
+    where ends >= members.first_end and coalesce(first_batch >= since_batch, true)
   ),
   balanced as (
     select *, readings + late - counted - kept_aside - waiting as rest from placed
@@ -91,7 +101,8 @@ WRONG_WINDOWS = f"""
 """
 OPEN_WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
-  members(group_name, metric, step, closed_until, is_amended, since_batch) as (values {{members}}),
+  spans(metric, span, changes, later) as (values {{spans}}),
+  members(group_name, metric, first_end, closed_until, is_amended, since_batch) as (values {{members}}),
   recent as (select * from readings where bronze_batch > {{after}} and event_time >= {{start}})
   select group_name, count(*) as windows, max(ends) as last_end from (
     select distinct rows.group_name, device_id, rows.metric, ends from ({OF_SILVER.replace("{table}", "recent")}) as rows
@@ -129,7 +140,22 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
         of_kind = {f"{kind}_{number}": part for number, part in enumerate(view.parts)}
         places |= of_kind
         words[word] = OF_GOLD.format(n="count" if view.key else 1, rows=view.select([*of_kind]))
-    return OpenGoldTables({word: open_table(part.location, part.version) for word, part in places.items()}, words)
+    return _opened(lake, groups, {word: open_table(part.location, part.version) for word, part in places.items()}, words)
+
+
+def _opened(lake: Lake, groups: Sequence[Group], tables: Mapping[str, OpenTable], words: dict[str, str]) -> OpenGoldTables:
+    """With the windows of calendar metrics in the spans of time that hold readings."""
+    calendars = {name: calendar for group in groups for name in group.metrics if (calendar := lake.conf.metrics[name].calendar)}
+    words |= {"in_span": str(SPAN * SECOND), "calendars": literal([*calendars])}
+    opened = OpenGoldTables(tables, words)
+    of_readings = [SPANS.replace("{table}", table) for table in OF_BOTH if table in tables and calendars]
+    numbers = {(row["metric"], row["span"]) for sql in of_readings for row in opened.ask(sql)}
+    spans = [
+        f"({literal(name)}, {span}, {changes * SECOND}, {later * SECOND})"
+        for name, number in numbers
+        for span, _, changes, later in windows_of_spans(calendars[name], [number])
+    ]
+    return OpenGoldTables(tables, words | {"spans": ", ".join(spans or ["('', 0, 0, 0)"])})
 
 
 def gold_account(lake: Lake, tables: OpenGoldTables) -> Rows:
@@ -153,10 +179,10 @@ def open_windows(lake: Lake, snapshot: Snapshot, after: int) -> Rows:
     if not (groups := _groups(lake, snapshot)):
         return []
     path = numbered(lake.conf.lake, snapshot.generation).table(lake.conf.lake, "silver.readings")
-    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    longest = max(lake.conf.metrics[name].longest_seconds for group in groups for name in group.metrics)
     start = instant(to_micros(min(snapshot.closed_until[group.stream] for group in groups)) - longest * SECOND)
     words = _words(lake, snapshot, groups, None) | {"after": str(after), "start": start}
-    return OpenGoldTables({"readings": open_table(path, snapshot.versions["silver.readings"])}, words).ask(OPEN_WINDOWS)
+    return _opened(lake, groups, {"readings": open_table(path, snapshot.versions["silver.readings"])}, words).ask(OPEN_WINDOWS)
 
 
 def _groups(lake: Lake, snapshot: Snapshot) -> list[Group]:
@@ -168,19 +194,28 @@ def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date 
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
     history = conf_history(lake.conf, numbered(lake.conf.lake, snapshot.generation))
     slides = {name: metric.every_seconds for name, metric in metrics.items()}
+    first = int(datetime(since.year, since.month, since.day, tzinfo=UTC).timestamp()) if since else EVER
     return {
         "bronze_batch": str(snapshot.bronze_batch),
-        "since": str(to_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
+        "since": str(first * SECOND),
         "metrics": ", ".join(
-            f"({literal(name)}, {slides[name] * SECOND}, {metric.step_seconds // slides[name]})" for name, metric in metrics.items()
+            f"({literal(name)}, {slides[name] * SECOND}, {metric.window_seconds // slides[name]})" for name, metric in metrics.items()
         ),
         "members": ", ".join(
-            f"({literal(group.name)}, {literal(name)}, {metrics[name].step_seconds * SECOND}, "
+            f"({literal(group.name)}, {literal(name)}, {_first_end(metrics[name], first) * SECOND}, "
             f"{to_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND}, {history.since_batch(group.name, name)})"
             for group in groups
             for name in group.metrics
         ),
     }
+
+
+def _first_end(metric: Metric, first: int) -> int:
+    """The end of the first window that begins at an instant or later."""
+    if metric.calendar is None or first == EVER:
+        return first + metric.longest_seconds
+    begin, end = window_of(metric.calendar, first)
+    return end if begin == first else window_of(metric.calendar, end)[1]
 
 
 def _wrong(row: Mapping[str, Any]) -> str:

@@ -125,7 +125,7 @@ def _of_group(
     if group.late is Late.KEEP_ASIDE:
         set_aside = "set_aside"
         record(store, snapshot, snapshot.generation.gold(group.stream, "late"), set_aside, LATE_FOR_GROUP, where=_of_group_alone(group))
-    longest = max(metrics[name].step_seconds for name in group.metrics)
+    longest = max(metrics[name].longest_seconds for name in group.metrics)
     reach = timedelta(seconds=longest + (group.vector.max_fill_seconds if group.vector else 0))
     readings_since = since if since == EVER else since - reach
     _record_gold(store, snapshot, group, "aggregates", AGGREGATES)

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 import duckdb
 
 from gold.windows.spec import Group, Vector
+from orchestration.audit.verify.calendar_windows import make_calendar_windows
 from orchestration.audit.verify.compare import NEAR
 from orchestration.audit.verify.confs import ConfHistory
 from orchestration.audit.verify.store import fill
+from orchestration.storage.delta import literal
 from silver.aggregation import Aggregation
 from silver.metric import Metric
 
@@ -42,8 +44,14 @@ PLACED = """
     from counted c join steps s using (metric)
     where list_contains(groups, $name) and event_time >= $since and not (is_late and $without_late)
   )
-  select *, make_timestamp((whole_multiple(second, slide) + (1 + unnest(range(step // slide))) * slide) * 1000000) as window_end
-  from member
+  select * exclude (name, begins, ends), begins as window_start, ends as window_end
+  from member m asof join calendar_windows c on c.name = m.metric and m.event_time >= c.begins
+  where step is null
+  union all by name
+  select *, window_end - to_seconds(step) as window_start from (
+    select *, make_timestamp((whole_multiple(second, slide) + (1 + unnest(range(step // slide))) * slide) * 1000000) as window_end
+    from member where step is not null
+  )
 """
 # A single 0 of a counter that goes on as before is no reading. A fall from the upper half of the width to the lower one is a wrap; at any
 # other fall the counter has begun at 0.
@@ -68,7 +76,7 @@ NEIGHBOURS = """
 """
 WINDOWS = """
   create or replace temp table windows as
-  select device_id, metric, window_end - to_seconds(any_value(step)) as window_start, window_end,
+  select device_id, metric, any_value(window_start) as window_start, window_end,
     case any_value(aggregation) {of_type} end as value, count(*) as count, min(value) as min, max(value) as max, sum(value) as sum,
     arg_max(value, event_time) as latest, min(bronze_batch) as first_batch, greatest(abs(min(value)), abs(max(value))) as size,
     {value_size} as value_size
@@ -88,7 +96,7 @@ VECTORS = """
     from wanted w asof left join (from cells where value is not null) c
       on c.entity = w.entity and c.place = w.place and w.window_end >= c.window_end
   )
-  select entity, window_end - to_seconds($base) as window_start, window_end,
+  select entity, {window_start} as window_start, window_end,
     list(case when is_there then value end order by place) as vector, list(case when is_there then size end order by place) as sizes,
     list_filter(list(case when not coalesce(is_there, false) then feature end order by place), lambda name: name is not null) as missing,
     list_filter(list(case when is_there and ended_at < window_end then feature end order by place), lambda name: name is not null) as filled
@@ -114,6 +122,7 @@ def windows(  # noqa: PLR0917
     store.execute(WHOLE_MULTIPLE)
     steps = ((m.name, m.step_seconds, m.slide_seconds or m.step_seconds, m.aggregation.value, m.quantile, m.wraps_at) for m in used)
     fill(store, "steps", STEPS, steps)
+    make_calendar_windows(store, [metric for metric in used if metric.step is not None])
     store.execute(PLACED, {"name": group.name, "since": _utc(since), "without_late": set_aside is not None})
     placed = "placed" if set_aside is None else f"(from placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end))"
     if any(metric.aggregation in IN_ORDER for metric in used):
@@ -188,8 +197,18 @@ def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metr
     features = list(_features(group, vector))
     fill(store, "features", FEATURES, features)
     store.execute(CELLS, {"entity": None if vector.entity == "device" else group.name})
-    base = min(metrics[name].slide_seconds or metrics[name].step_seconds for *_, name in features)
-    store.execute(VECTORS, {"max_fill": vector.max_fill_seconds, "base": base})
+    _, first = min((_nominal_step(metrics[name]), index) for index, (*_, name) in enumerate(features))
+    base = metrics[features[first][3]]
+    start = f"window_end - to_seconds({_nominal_step(base)})"
+    if base.step is not None:
+        start = f"(select max(c.begins) from calendar_windows c where c.name = {literal(base.name)} and c.begins < window_end)"
+    store.execute(VECTORS.format(window_start=start), {"max_fill": vector.max_fill_seconds})
+
+
+def _nominal_step(metric: Metric) -> int:
+    """Seconds from one window to the next, by which the base of a vector is chosen: days count 24 hours, and months 31 days."""
+    days = {"day": 1, "week": 7, "month": 31}
+    return metric.slide_seconds or metric.step_seconds or days[str(metric.step)] * 86_400
 
 
 def _features(group: Group, vector: Vector) -> Iterator[tuple[int, str, str | None, str]]:

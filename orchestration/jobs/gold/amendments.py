@@ -180,7 +180,7 @@ def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
 
 
 def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], step: Step, affected: Windows) -> None:
-    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    longest = max(lake.conf.metrics[name].longest_seconds for group in groups for name in group.metrics)
     readings = lake.read("silver.readings").where(F.col("bronze_batch") <= step.end.bronze_batch)
     late = _late(lake, step.end).drop("cause", "retry")
     first, last = (F.timestamp_seconds(F.lit(seconds)) for seconds in (affected.first_end - longest, affected.last_end))

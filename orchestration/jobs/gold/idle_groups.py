@@ -9,14 +9,17 @@ from datetime import datetime, timedelta
 from math import inf, isinf
 
 from gold.windows.aggregates import by_metrics
+from gold.windows.calendar import window_of
 from gold.windows.spec import Group
 from orchestration.storage.delta import ask, instant, literal, open_table
 from orchestration.storage.ops_tables import TICKS, Tick
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import of_groups
 from orchestration.utc import from_micros, to_micros
+from silver.metric import Metric
 
 LONG_AGO = -(2**62)
+SECOND = 1_000_000
 NEWEST = """
   select arrow_cast(max({clock}), 'Int64') as newest, max(ingested_at) > {then} as has_come from (
     select unnest(groups) as device_group, metric, event_time, ingested_at from readings where event_time > {done} or ingested_at > {then}
@@ -34,8 +37,8 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     patience = patience_seconds(groups)
     if isinf(patience):
         return False
-    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    reach, folder = timedelta(seconds=longest + max(group.lateness_seconds for group in groups)), lake.conf.lake
+    metrics, lateness = [lake.conf.metrics[name] for group in groups for name in group.metrics], max(g.lateness_seconds for g in groups)
+    reach, folder = timedelta(seconds=max(metric.longest_seconds for metric in metrics) + lateness), lake.conf.lake
     ticked = max((tick.event_time for tick in TICKS.rows(folder, [("stream", "=", stream)])), default=None)
     # Only what came lately, or is newer than the last tick: that is in a few files, and all of silver takes longer the more there is.
     done = LONG_AGO if ticked is None else to_micros(ticked - reach)
@@ -47,8 +50,15 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     (answer,) = ask(sql, {"readings": open_table(lake.table_path("silver.readings"))}).read_all().to_pylist()
     if answer["newest"] is None or answer["has_come"]:
         return False
-    event_time = from_micros(answer["newest"]) + reach
+    event_time = max(_last_end(metric, from_micros(answer["newest"])) for metric in metrics) + timedelta(seconds=lateness)
     if ticked is not None and event_time <= ticked:
         return False
     TICKS.append(folder, [Tick(stream, event_time, now)])
     return True
+
+
+def _last_end(metric: Metric, newest: datetime) -> datetime:
+    """An instant that all windows around the newest reading end by; of a calendar no later than needed, as a month is long."""
+    if metric.calendar is None:
+        return newest + timedelta(seconds=metric.longest_seconds)
+    return from_micros(window_of(metric.calendar, to_micros(newest) // SECOND)[1] * SECOND)

@@ -124,7 +124,7 @@ def new_windows(context: Context, table: str, *, hours: int) -> Outcome:
     if not windows["n"] or context.newest_hour is None:
         return not_checked("there are no windows")
     gaps = context.ask(f"select longest_gap from {context.activity} where kind = 'group' and name = $name", name=group.name)
-    open_hours = (group.lateness_seconds + max(conf.metrics[metric].step_seconds for metric in group.metrics)) / 3600
+    open_hours = (group.lateness_seconds + max(conf.metrics[metric].longest_seconds for metric in group.metrics)) / 3600
     behind = context.newest_hour - windows["newest"]
     is_behind = behind > open_hours + max(hours, GAPS * gaps[0]["longest_gap"] if gaps else 0)
     newest = f"the newest window of group {group.name} ended at {hour(int(windows['newest']))}"

@@ -157,7 +157,7 @@ def title(panel: Axes, feature: str, metrics: Mapping[str, Metric]) -> None:
     unit = f" [{metric.unit}]" if metric and metric.unit and metric.aggregation is not Aggregation.COUNT else ""
     panel.set_title(feature + unit, loc="left", fontweight="bold", fontsize=9)
     if metric:
-        panel.set_title(f"{metric.aggregation} of {metric.step_seconds} s", loc="right", color=PALE, fontsize=8)
+        panel.set_title(f"{metric.aggregation} of {metric.window}", loc="right", color=PALE, fontsize=8)
 
 
 def metric_of(feature: str, metrics: Mapping[str, Metric]) -> Metric | None:

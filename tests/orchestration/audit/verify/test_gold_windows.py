@@ -85,7 +85,7 @@ def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dic
     does not hold its end."""
     values: dict[Cells, list[tuple[Seconds, float]]] = {}
     for device, metric, micros, value in sorted(readings, key=lambda reading: reading[2]):
-        step, slide = METRICS[metric].step_seconds, METRICS[metric].slide_seconds or METRICS[metric].step_seconds
+        step, slide = METRICS[metric].window_seconds, METRICS[metric].slide_seconds or METRICS[metric].window_seconds
         first = (micros // (slide * 1_000_000) + 1) * slide
         for end in range(first, first + step, slide):
             if end <= closed_until:
@@ -119,7 +119,7 @@ def test_windows_are_what_their_definition_says(
     assert rows.keys() == expected.keys()
     for cell, row in rows.items():
         metric, values = METRICS[cell[1]], [value for _, value in expected[cell]]
-        assert row["window_start"] == cell[2] - metric.step_seconds
+        assert row["window_start"] == cell[2] - metric.window_seconds
         assert [row[name] for name in ("count", "min", "max", "latest")] == [len(values), min(values), max(values), values[-1]]
         # Sums in another order: to 1e-9 of the largest reading, as verify compares them.
         assert row["sum"] == pytest.approx(math.fsum(values), abs=1e-9 * (1 + row["size"]))

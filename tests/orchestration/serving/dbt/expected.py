@@ -25,7 +25,7 @@ def windows(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
     for group in conf.groups:
         history = pd.DataFrame(recorded(LakeStore(conf), f"gold.{group}_aggregates", snapshot.versions).to_pandas()).sort_values("revision")
         newest = history.drop_duplicates(["device_id", "metric", "window_end"], keep="last")
-        steps = {name: metric.step_seconds for name, metric in conf.metrics.items()}
+        steps = {name: metric.window_seconds for name, metric in conf.metrics.items()}
         kept = [row["window_start"].timestamp() % steps[row["metric"]] == 0 for row in newest.to_dict("records")]
         tables.append(newest[kept].assign(device_group=group))
     return pd.concat([table for table in tables if len(table)], ignore_index=True)
@@ -136,7 +136,7 @@ def completeness(conf: Conf, snapshot: Snapshot, devices: Mapping[str, Any]) -> 
     made = []
     every: Any = windows(conf, snapshot)
     for (group, metric), of_metric in every.groupby(["device_group", "metric"]):
-        step, starts = timedelta(seconds=conf.metrics[metric].step_seconds), set(of_metric["window_start"])
+        step, starts = timedelta(seconds=conf.metrics[metric].window_seconds), set(of_metric["window_start"])
         for device, of_device in of_metric.groupby("device_id"):
             own = set(of_device["window_start"])
             is_member = device not in devices or (devices[device]["is_known"] and group in devices[device]["groups"])
