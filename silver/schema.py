@@ -23,7 +23,7 @@ READINGS = declared(
     ("value", pa.float64(), "finite, in the unit of the metric"),
     ("unit", pa.string(), "unit that the metric declares; null where it declares none"),
     ("aggregation", pa.string(), "aggregation type of the metric; null where the metric is unknown"),
-    ("step_seconds", pa.int32(), "coarse grain step of the metric; null where the metric is unknown"),
+    ("step_seconds", pa.int32(), "coarse grain step of the metric; null where the metric is unknown, or has windows by the calendar"),
     ("zone", pa.string(), "from the event, else from the device registry; null where neither knows"),
     ("groups", pa.list_(pa.string()), "device groups of the device when the event was ingested; may be empty"),
     ("attributes", pa.map_(pa.string(), pa.string()), "texts by name: of the event, then of references; null where neither has any"),

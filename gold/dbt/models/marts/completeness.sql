@@ -1,10 +1,11 @@
--- Expected is every window of the metric's step, from the first that the device has to the newest that its group has closed, on days on
+-- Windows by the calendar are not counted. Expected is every window of the metric's step, from the first that the device has to the newest that its group has closed, on days on
 -- which the group has any.
 with windows as (
   select
     device_group, device_id, metric, readings, until_at, to_date(from_at) as day,
     unix_seconds(from_at) as start, unix_seconds(until_at) - unix_seconds(from_at) as step
   from {{ ref('stg_windows') }}
+  where is_of_calendar is not true
 ),
 group_days as (
   select distinct device_group, metric, day from windows

@@ -15,7 +15,9 @@ select
   windows.latest,
   cast(1 as bigint) as windows,
   cast(if(windows.revision > 0, 1, 0) as bigint) as amended,
+  metrics.metric is not null and metrics.step_seconds is null as is_of_calendar,
   windows.is_new
 from {{ source('at_snapshot', 'windows') }} as windows
 left join {{ source('at_snapshot', 'metrics') }} as metrics on windows.metric = metrics.metric
-where pmod(unix_seconds(windows.window_start), unix_seconds(windows.window_end) - unix_seconds(windows.window_start)) = 0
+where metrics.metric is not null and metrics.slide_seconds is null
+  or pmod(unix_seconds(windows.window_start), unix_seconds(windows.window_end) - unix_seconds(windows.window_start)) = 0
