@@ -104,7 +104,7 @@ def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference
         assert gold_discrepancies(tables) == []
         (kwh,) = (row for row in gold_account(lake, tables) if (row["group"], row["metric"]) == ("months", "kwh"))
         assert (kwh["kept_aside"], kwh["missing"], kwh["duplicated"]) == (1, 0, 0)
-    assert {row["group"] for row in open_windows(lake, snapshot, -1)} == {"days", "months"}
+    assert {row["group_name"] for row in open_windows(lake, snapshot, -1)} == {"days", "months"}
 
 
 def test_a_replay_gives_the_same_windows(made: Conf, spark: SparkSession) -> None:
