@@ -47,6 +47,8 @@ class Reasons:
         limits = ["any" if limit is None else limit for limit in ((metric.minimum, metric.maximum) if metric else (None, None))]
 
         def said(origin: Origin | None, *more: str) -> str:
+            if origin is not None and origin.constant is not None:
+                return " and ".join((f"conf says {shortened(origin.constant)}", *more))
             if origin is None or origin.field is None:
                 pattern = origin and (origin.file_name or f"level {origin.topic} of a topic")
                 return f"{shortened(row['position'] or '')} does not match {pattern}"

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -22,7 +23,8 @@ from orchestration.conf.instants import is_epoch, time_format_of
 from orchestration.conf.names import is_json_path
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
-from silver.spec import ELEMENT
+from silver.csv_rows import is_numbered
+from silver.spec import ELEMENT, Origin, PayloadFormat, Time
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
@@ -33,6 +35,8 @@ MAX_COLUMNS_BY_HEADER = 64
 """The silver layer reads wider rows only with their columns in conf."""
 
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
+NO_NAME = "a name that no header has"
+SPREADSHEET = re.compile(r"\"?sep=.\"?", re.IGNORECASE)
 SENML = re.compile(r'(?=.*"(bn|bt)"\s*:)(?=.*"(n|e)"\s*:)(?=.*"(v|vb|vs|vd|e)"\s*:)', re.DOTALL)
 LINE_PROTOCOL = re.compile(r"[^\s,\"]+(,\w+=(\\.|[^\\,\s])+)* \w+=\S.*")
 
@@ -198,16 +202,25 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
             f"{file} looks like the line protocol of InfluxDB, which is not read yet; have it written as JSON, an object a line"
         )
     is_toa5 = lines[0].lstrip('"').startswith("TOA5") and len(lines) > 4
-    lines = [lines[1], *lines[4:]] if is_toa5 else lines
+    lines = [lines[1], *lines[4:]] if is_toa5 else lines[1:] if lines[1:] and SPREADSHEET.fullmatch(lines[0]) else lines
+    comments = len(lines) - len(lines := [*dropwhile(lambda line: line.startswith("#"), lines)] or lines)
     separator, quote, has_header = _dialect(file, lines)
     rows = _cells(lines, separator, quote)
     widths = Counter(len(row) for row in rows[1:] or rows)
     width = max(widths, key=lambda width: (widths[width], width == len(rows[0])))
     # DuckDB takes a first line of data for a header where times or quotes change below it.
     has_header = has_header and len(rows[0]) in (width, width - 1) and not any(map(_is_measured, rows[0]))
-    names = [name.strip() for name in rows[0]] if has_header else [f"c{n + 1}" for n in range(width)]
+    names, notes = [name.strip() for name in rows[0]] if has_header else [f"c{n + 1}" for n in range(width)], [TOA5] * is_toa5
+    if has_header and len(names) < width:
+        shape = PayloadFormat("csv", Origin(constant="x"), Time(NO_NAME), has_header=True, separator=separator, quote=quote)
+        names, note = _named_anew(file, names, lines, shape)
+        notes.append(note)
+    if comments:
+        notes.append(
+            f"{counted(comments, 'comment')} before the header: all lines before the rows, but for the first, go to silver.quarantine"
+        )
     clean = _distinct(names)
-    is_said = is_toa5 or not has_header or clean != names or len(names) > MAX_COLUMNS_BY_HEADER
+    is_said = is_toa5 or comments or not has_header or clean != [name.strip() for name in rows[0]] or len(names) > MAX_COLUMNS_BY_HEADER
     body = [row for row in rows[1 if has_header else 0 :] if len(row) == width]
     return Sample(
         file,
@@ -218,7 +231,19 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
         columns=tuple(clean) if is_said else (),
         separator=separator,
         quote=quote,
-        notes=[TOA5] * is_toa5 + _notes(names, width, len(rows) - has_header - len(body), has_header),
+        notes=notes + _notes(len(rows) - has_header - len(body), has_header),
+    )
+
+
+def _named_anew(file: Path, names: list[str], lines: list[str], shape: PayloadFormat) -> tuple[list[str], str]:
+    """Names where rows have one value more than the header, and why; ConfError where nobody knows which one it is."""
+    if is_numbered(lines[0], lines[1:], shape):
+        return names, "the header has one name fewer than the rows have values: the first value is taken for a row number and not read"
+    if all(line.rstrip().endswith(shape.separator) for line in lines[1:]):
+        return [*names, f"c{len(names) + 1}"], f"rows end with a {shape.separator} that the header lacks: columns name all values"
+    raise ConfError(
+        f"{file} has rows with one value more than its header has names, and these values are no row numbers: is there a decimal comma, or"
+        " a new column? Correct the header, or write the file with another separator"
     )
 
 
@@ -262,10 +287,8 @@ def _named(names: list[str], cells: list[str]) -> Row:
     return {name: cell.strip() for name, cell in zip(names, cells[len(cells) - len(names) :], strict=True) if cell.strip()}
 
 
-def _notes(names: list[str], width: int, odd: int, has_header: bool) -> list[str]:
+def _notes(odd: int, has_header: bool) -> list[str]:
     notes = []
-    if has_header and len(names) < width:
-        notes.append("the header has one name fewer than the rows have values: the first value is taken for a row number and not read")
     if not has_header:
         notes.append("no header was found: the columns are numbered; give them their names")
     if odd:

@@ -1,5 +1,6 @@
 """Why a measurement breaks a rule: the text that failed, and where; whatever the payload is, without raising."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -88,6 +89,11 @@ def test_an_unreadable_row_is_told_by_its_values_and_names(line: bytes, expected
 )
 def test_the_text_that_failed_is_shown(rule: str, payload: bytes, more: dict[str, Any], expected: str) -> None:
     assert reason(rule, payload, **more) == expected
+
+
+def test_a_unit_that_conf_says_is_told_beside_that_of_the_metric() -> None:
+    shape = replace(LONG, unit=Origin(constant="F"))
+    assert reason("unit_is_known", b"{}", shape, metric="temp") == "conf says 'F' and temp is in degC"
 
 
 def test_of_a_list_the_element_and_the_field_of_the_measurement_are_shown() -> None:

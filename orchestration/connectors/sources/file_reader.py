@@ -42,6 +42,7 @@ def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: 
         yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
         return
     end, first = _beginning(claim, shape.encoding)[1:]
+    first, hint = _without_hint(first, shape.encoding) if shape.has_header else (first, None)
     number = ""
     if shape.has_header and first:
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
@@ -49,6 +50,8 @@ def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: 
         landed = replace(landed, header=number + header, header_line=first[0])
     for piece in pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)):
         payloads, begin = lines(piece, end), 0
+        if hint is not None:
+            payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(hint, pa.binary())))
         for at, header in [*_further_headers(payloads, landed, shape), (len(payloads), "")]:
             for start in range(begin, at, PIECE_ROWS):
                 yield events(payloads[start : min(start + PIECE_ROWS, at)], landed)
@@ -114,7 +117,16 @@ def foreign(file: Path, shape: PayloadFormat) -> str | None:
         return f"its first bytes are {content[:4].hex(' ')}, as in {other}, and not {own}; set `encoding: {other}`"
     if content and len(encoded("\n", own)) > 1 and not any(map(str.isascii, content.decode(own, "replace"))):
         return f"its first bytes are {content[:4].hex(' ')}, and nothing in it is of ASCII in {own}; set `encoding` to what it is"
+    first, _ = _without_hint(first, own)
     return _odd_header(first[0], shape) if first and shape.has_header else None
+
+
+def _without_hint(first: list[bytes], encoding: str) -> tuple[list[bytes], bytes | None]:
+    """The first lines of a file from its header on; and what a spreadsheet wrote before it: `sep=;`."""
+    text = first[0].decode(encoding, "replace").strip() if first else ""
+    if not re.fullmatch(r"\ufeff?\"?sep=.\"?", text, re.IGNORECASE):
+        return first, None
+    return [*dropwhile(lambda line: not line.decode(encoding, "replace").strip(), first[1:])], first[0]
 
 
 def _odd_header(header: bytes, shape: PayloadFormat) -> str | None:

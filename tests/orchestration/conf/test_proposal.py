@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,22 @@ def test_csv_in_single_quotes_with_tabs_and_a_named_device(propose: Propose) -> 
 def test_a_header_with_names_twice_or_missing_is_replaced_by_columns(propose: Propose) -> None:
     shape = propose(["time,t,t,", *(f"{time},{a},{b},{a}" for time, a, b in wide_rows())]).sources["sample"].payload_format
     assert (shape.has_header, shape.columns) == (True, ("time", "t", "t_3", "c4"))
+
+
+def test_a_separator_at_the_end_of_rows_is_no_row_number_and_all_columns_are_named(propose: Propose, tmp_path: Path) -> None:
+    shape = propose(["time,t,h", *(f"{','.join(row)}," for row in wide_rows())]).sources["sample"].payload_format
+    assert (shape.has_header, shape.columns, shape.metrics) == (True, ("time", "t", "h", "c4"), {"t": "t", "h": "h"})
+    assert "rows end with a , that the header lacks: columns name all values" in findings_of(proposal_of(tmp_path / "sample.txt"))
+
+
+def test_comments_and_what_a_spreadsheet_writes_before_the_header_are_no_header(propose: Propose, tmp_path: Path) -> None:
+    shape = propose(["sep=;", "time;t", *(f"{time};{a}" for time, a, _ in wide_rows())]).sources["sample"].payload_format
+    assert (shape.separator, shape.columns, shape.metrics) == (";", (), {"t": "t"})
+    shutil.rmtree(tmp_path / "conf")
+    shape = propose(["# station 7", "# by hand", "time;t", *(f"{time};{a}" for time, a, _ in wide_rows())]).sources["sample"].payload_format
+    assert (shape.columns, shape.metrics) == (("time", "t"), {"t": "t"})
+    said = "2 comments before the header: all lines before the rows, but for the first, go to silver.quarantine"
+    assert said in findings_of(proposal_of(tmp_path / "sample.txt"))
 
 
 def test_long_json_lines_in_epoch_milliseconds(propose: Propose) -> None:
@@ -187,6 +204,11 @@ UNREADABLE = [
         b"Year,Month,Day,Hour,x\n2026,3,2,7,1.5\n2026,3,2,8,2.5\n", "has its time in several fields (Year, Month, Day, Hour)", id="parts"
     ),
     pytest.param(b'{"ts":188,"x":1.5}\n{"ts":0,"x":1.5}\n', NO_TIME + "ts holds numbers such as 188, no epoch", id="uptime"),
+    pytest.param(
+        b"ts,x\n2026-01-05 00:00:00,20,5\n2026-01-05 00:01:00,20,7\n",
+        "has rows with one value more than its header has names, and these values are no row numbers",
+        id="decimal comma as a separator",
+    ),
     pytest.param(b"time,x\n08:00:00,1.5\n", NO_TIME + "time holds times of day such as 08:00:00, without a date", id="time of day"),
     pytest.param(b"Time,x\n2026-03-02 08:00:00 CET,1.5\n", NO_TIME + "Time ends in letters of a zone (CET)", id="zone letters"),
     pytest.param(b"Date,x\n02-Mar-2026 08:00,1.5\n", NO_TIME + "Date has no format that is known (such as 02-Mar-2026 08:00)", id="months"),

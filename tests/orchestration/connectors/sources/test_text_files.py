@@ -146,6 +146,8 @@ def test_a_row_has_as_many_values_as_its_file_has_names_and_none_is_shifted(
         (["unix;temp", "60;1", '\ufeff"temp" ; "unix";b\r', "2;120;9"], [1, 2]),
         (["unix;temp;b", "60;1;9", "unix;b;c", "120;9;9"], [1, None]),
         (["unix;temp;b", "60;1;9", "unix;temp;temp", "120;2;9", "unix;temp", "180;3"], [1, None, 3]),
+        (["sep=;", "unix;temp", "60;1", "120;2"], [1, 2]),
+        (["", '\ufeff"SEP=;"\r', "", "unix;temp", "60;1"], [None, None, 1]),
         (["unix;temp", "0;60;1", "1;120;2", "temp;unix", "0;3;180"], [1, 2, 3]),
         (["unix;temp;b", "60;1;unix", "120;2;unix"], [1, 2]),
     ],
