@@ -8,14 +8,16 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 from orchestration.conf.model import Conf
 from orchestration.engine.java import cache
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.service.finding import Finding
+from orchestration.storage.bindings import refuse_unbound
 from orchestration.storage.damaged_logs import first_damage, footer_damage
-from orchestration.storage.delta import LOG, files_of, is_table, open_table
+from orchestration.storage.delta import LOG, in_log, is_table, open_table
 from orchestration.storage.lease import holder_of, is_held
 from orchestration.storage.sealing import refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.seals import Seal
@@ -66,9 +68,11 @@ def of_logs(conf: Conf) -> Iterator[Finding]:
     if damaged:
         yield Finding("tables and checkpoints", "bad", _listed(damaged), f"{conf.command} replay")
         return
+    names = [name for name, *_ in flows(conf, store.generation)]
     try:
-        refuse_damage(store, [name for name, *_ in flows(conf, store.generation)])
+        refuse_damage(store, names)
         refuse_older_tables(store)
+        refuse_unbound(store, names)
     except TidemarkError as error:
         yield Finding("tables and checkpoints", "bad", str(error), f"{conf.command} replay")
     else:
@@ -82,7 +86,7 @@ def of_seals(conf: Conf) -> Iterator[Finding]:
     checkpoints = {f"checkpoint of {name}": store.checkpoint(name) for name, *_ in flows(conf, store.generation)}
     sealed |= {name: location for name, location in checkpoints.items() if (location.local / "commits").exists()}
     seals = {name: Seal(location) for name, location in sealed.items()}
-    gone = [name for name, seal in seals.items() if not seal.file.exists()]
+    gone = [name for name, seal in seals.items() if not seal.marks and not seal.lost]
     cut = [f"{name} ({seal.lost} lines of {seal.file})" for name, seal in seals.items() if seal.lost]
     command = f"{conf.command} verify"
     if gone:
@@ -104,12 +108,13 @@ def of_state_files(conf: Conf) -> Iterator[Finding]:
 def of_data_files(conf: Conf) -> Iterator[Finding]:
     damaged = []
     for name, folder in _tables(LakeStore(conf)).items():
-        files = [folder / file for file in files_of(open_table(Location(folder)))]
-        damaged += [f"{name}: {file} {damage}" for file in files if (damage := footer_damage(file))]
+        log = in_log(open_table(Location(folder)), "path", "size_bytes")
+        files = [(folder / unquote(path), size) for path, size in zip(*(column.to_pylist() for column in log.columns), strict=True)]
+        damaged += [f"{name}: {file} {damage}" for file, size in files if (damage := footer_damage(file, size))]
     if damaged:
         yield Finding("data files", "bad", _listed(damaged), f"{conf.command} verify")
     else:
-        yield Finding("data files", "good", "each has the end of a Parquet file")
+        yield Finding("data files", "good", "each has its length, and the end of a Parquet file")
 
 
 def _tables(store: LakeStore) -> dict[str, Path]:

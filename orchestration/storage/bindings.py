@@ -3,7 +3,7 @@
 They also keep the plan of the conf that a flow of gold began with, by which confs.py finds what the lake cannot go on with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -186,9 +186,15 @@ def _refuse_older(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> Non
             )
 
 
+def refuse_unbound(lake: LakeStore, flows: Iterable[str]) -> None:
+    """TidemarkError where a checkpoint has lost the file that says what it belongs to."""
+    for flow in flows:
+        if not (lake.checkpoint(flow) / BINDING).exists() and newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
+            raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {REPAIR}")
+
+
 def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
-    if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
-        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {REPAIR}")
+    refuse_unbound(lake, [flow])
     for table in written:
         if _holds_rows(lake, flow, table):
             raise TidemarkError(f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {REPAIR}")

@@ -38,13 +38,15 @@ def first_damage(log: Path) -> str | None:
     return None
 
 
-def footer_damage(file: Path) -> str | None:
-    """Say why the end of a Parquet file cannot be read, which says where its columns are; None where it can be."""
+def footer_damage(file: Path, size: int | None = None) -> str | None:
+    """Say why a Parquet file has no end, which says where its columns are, or that it is not of this size; None for a sound one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         pq.read_metadata(file)
+        if size is not None and (now := file.stat().st_size) != size:
+            return f"has {now} bytes, and {size} by the log"
     except FileNotFoundError:
         return "is gone"
     except (OSError, pa.ArrowInvalid) as error:

@@ -5,6 +5,7 @@ A sample of the cells is in every run of the tests; `make damage` looks at all o
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE
 from orchestration.errors import TidemarkError
+from orchestration.service.finding import unless_it_breaks
+from orchestration.service.lake_findings import of_data_files, of_logs, of_state_files
 from orchestration.storage.generations import active_generation
 from tests.damage.cells import PARTS, WAYS, inflict
 from tests.damage.damaged import PROVIDER, Damaged, build
@@ -78,6 +81,24 @@ def test_damage_is_refused_named_or_mended_as_architecture_says(part: str, way: 
             lake.go_on()
             assert [lake.answers(command, "--format", "json")[0] for command in ("ledger", "verify")] == [0, 0]
             assert lake.content() == expected
+
+
+UNSEEN = re.compile(r"data file.*/a bit flipped|(tidemark.json|amendments|slice).*/(deleted|an older one)")
+"""Cells that only all bytes of a data file, or what a run does next, would show; `tidemark.json` is missed where it is gone."""
+SEEN = [
+    cell
+    for cell in ALL
+    if SAID[cell] != "mended" and (not UNSEEN.search("/".join(cell)) or cell == ("`tidemark.json` of a checkpoint", "deleted"))
+]
+
+
+@pytest.mark.parametrize(("part", "way"), [pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.slow) for cell in SEEN])
+def test_doctor_names_the_file_before_a_run_is_refused(part: str, way: str, lake: Damaged) -> None:
+    file = inflict(part, way, lake.made.lake.local, lake.folder / "earlier")
+    findings = [
+        finding for look in (of_logs, of_state_files, of_data_files) for finding in unless_it_breaks("lake", partial(look, lake.made))
+    ]
+    assert any(finding.verdict == "bad" and str(file) in finding.finding for finding in findings), findings
 
 
 @pytest.mark.slow
