@@ -24,10 +24,13 @@ ROWS_AT_ONCE = 4_096
 
 
 def rows_of(file: Path) -> Iterator[pa.Table]:
-    """The rows of a file, some at a time. Instants of 96 bits, as Spark writes them by default, are read as microseconds."""
+    """The rows of a file, some at a time. Instants of 96 bits, as Spark writes them by default, are microseconds in UTC."""
     with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+        columns = [parquet.schema.column(n) for n in range(len(parquet.schema))]
+        of_spark = {column.path for column in columns if column.physical_type == "INT96"}
         for batch in parquet.iter_batches(ROWS_AT_ONCE):
-            yield pa.Table.from_batches([batch])
+            fields = [field.with_type(pa.timestamp("us", "UTC")) if field.name in of_spark else field for field in batch.schema]
+            yield pa.Table.from_batches([batch]).cast(pa.schema(fields))
 
 
 def as_json(rows: pa.Table) -> pa.BinaryArray:
