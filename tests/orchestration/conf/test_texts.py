@@ -39,8 +39,8 @@ def test_the_texts_of_every_example_of_a_flow_and_an_alert_make_the_same_conf_ag
     assert len(examples) > 2
     metrics = (folder / "metrics.yml").read_text()
     for example in examples:
-        entries, _, more_metrics = example.partition("---\nmetrics:\n")
-        (folder / "metrics.yml").write_text(metrics + more_metrics)
+        entries, _, other_file = example.partition("---\n")
+        (folder / "metrics.yml").write_text(metrics + (other_file.removeprefix("metrics:\n") if other_file.startswith("metrics") else ""))
         (folder / f"{entries.partition(':')[0]}.yml").write_text(entries)
         same_again(load(folder))
 
