@@ -84,7 +84,7 @@ SESSIONS = declared(
 
 PAIRS = declared(
     FLOW,
-    ("key", pa.string(), "the device, or the zone, that both readings are of; null where a reading has no zone"),
+    ("key", pa.string(), "the device, the zone or the text of the attribute that both readings have; null where a reading has none"),
     ("left_device", pa.string(), "null where there is no reading of the left side"),
     ("left_time", INSTANT, "its event time, UTC"),
     ("left_value", pa.float64(), "in the unit of the metric"),

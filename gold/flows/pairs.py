@@ -1,4 +1,4 @@
-"""Pairs: readings of two metrics that belong together by device or zone and by time, and those without a partner. Pure."""
+"""Pairs: readings of two metrics that belong together by device or zone, by time and by a key, and those without a partner. Pure."""
 
 from collections.abc import Iterator
 
@@ -21,12 +21,15 @@ NOBODY = -1
 def pairs(flow: Pairs, this: Slice) -> Stepped:
     """`this.carried`: readings that may still find a partner. A row comes once, when its range of time has passed."""
     rows = pa.concat_tables([this.carried, this.readings])
+    if flow.key is not None:  # so that of partners of one instant the first is the same one, in whatever order they came
+        rows = rows.sort_by("device_id")
     time = micros(rows["event_time"])
     left, right = (
         np.flatnonzero(pc.equal(rows["metric"], metric).to_numpy() & fits(rows, at)) for at, metric in enumerate((flow.left, flow.right))
     )
     matched = _matches(flow, rows, time, left, right)
-    taken = [matched[_is_due(this, time[matched].max(axis=1))]]
+    chosen = matched if flow.key is None else _first_partners(matched)
+    taken = [chosen[_is_due(this, time[chosen].max(axis=1))]]
     if flow.join is not Join.INNER:
         alone = np.setdiff1d(left, matched[:, 0])
         alone = alone[_is_due(this, time[alone] + max(flow.until_seconds, 0) * SECOND)]
@@ -46,7 +49,8 @@ def _is_due(this: Slice, decided: Instants) -> npt.NDArray[np.bool_]:
 
 def _matches(flow: Pairs, rows: pa.Table, time: Instants, left: Places, right: Places) -> Places:
     """Places of left and right readings, one pair a line."""
-    keys = codes(rows[_key(flow)])
+    common = rows[_common(flow)]
+    keys = codes(common if flow.key is None else pc.binary_join_element_wise(common, rows["key"], "\0"))
     pairs = [np.empty((0, 2), np.int64)]
     for lefts, rights in _by_key(keys, time, left, right):
         first = np.searchsorted(time[rights], time[lefts] + flow.from_seconds * SECOND, "left")
@@ -57,6 +61,13 @@ def _matches(flow: Pairs, rows: pa.Table, time: Instants, left: Places, right: P
     # Where both sides are one metric, no reading is its own partner.
     others: Places = matched[matched[:, 0] != matched[:, 1]]
     return others
+
+
+def _first_partners(matched: Places) -> Places:
+    """The first pair of each left reading; pairs of one are in order of time."""
+    _, first = np.unique(matched[:, 0], return_index=True)
+    chosen: Places = matched[first]
+    return chosen
 
 
 def _by_key(keys: npt.NDArray[np.int64], time: Instants, left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
@@ -77,10 +88,10 @@ def _rows(flow: Pairs, rows: pa.Table, matched: Places) -> pa.Table:
         of_side = rows.take(pa.array(matched[:, at], mask=matched[:, at] == NOBODY))
         named = {"device": "device_id", "time": "event_time", "value": "value"} | {name: name for name in LINEAGE}
         columns |= {f"{side}_{name}": of_side[column] for name, column in named.items()}
-        columns[side] = of_side[_key(flow)]
+        columns[side] = of_side[_common(flow) if flow.key is None else "key"]
     columns["key"] = pc.coalesce(columns["left"], columns["right"])
     return pa.table([columns[name] for name in COLUMNS.names], COLUMNS)
 
 
-def _key(flow: Pairs) -> str:
+def _common(flow: Pairs) -> str:
     return "device_id" if flow.by == "device" else "zone"

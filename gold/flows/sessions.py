@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from gold.flows.slices import Slice, Stepped, codes, instants, micros, without_flow
+from gold.flows.slices import Slice, Stepped, codes, fits, instants, micros, without_flow
 from gold.flows.spec import Sessions
 from gold.instants import SECOND
 from gold.schema import SESSIONS
@@ -14,8 +14,10 @@ _SORT = [("device_id", "ascending"), ("session_start", "ascending"), ("metric", 
 
 def sessions(flow: Sessions, this: Slice) -> Stepped:
     """`this.carried`: sessions that are open (COLUMNS). A session ends when no reading came before its `session_end`, as in Spark."""
-    gap = flow.gap_seconds * SECOND
-    items = pa.concat_tables([this.carried, _of_one(this.readings, gap)], promote_options="default").sort_by(_SORT)
+    gap, readings = flow.gap_seconds * SECOND, this.readings
+    if flow.when is not None:
+        readings = readings.filter(pa.array(fits(readings, 0)))
+    items = pa.concat_tables([this.carried, _of_one(readings, gap)], promote_options="default").sort_by(_SORT)
     if not len(items):
         return Stepped(COLUMNS.empty_table(), COLUMNS.empty_table())
     device, start, end = codes(items["device_id"]), micros(items["session_start"]), micros(items["session_end"])

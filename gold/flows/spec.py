@@ -41,6 +41,8 @@ class Sessions(Setting):
     gap_seconds: Every
     """A session ends when no reading came for this long."""
     metric: AnyMetric = None
+    when: OrAbsent[Condition] = None
+    """Only readings that meet this count: a condition over a reading, as in rules.yml."""
 
 
 class Join(StrEnum):
@@ -78,6 +80,8 @@ class Pairs(Setting):
     """A condition that left readings have to meet: a condition over a reading, as in rules.yml."""
     right_when: OrAbsent[Condition] = None
     """The same for right readings."""
+    key: OrAbsent[Text] = Field(default=None, examples=["request_id"])
+    """An attribute whose text both readings have in common too. Each left reading then has one partner, the first one in time."""
 
     def problems(self) -> Iterator[Problem]:
         if self.from_seconds > self.until_seconds:
@@ -230,6 +234,8 @@ class FlowSpec(Setting):
     def predicates(self) -> tuple[str, ...]:
         """Conditions over a reading, in the order of the columns `fits_0`, `fits_1` and so on; true where a side of a pair has none."""
         match self.kind:
+            case Sessions(when=when):
+                return (when,) if when else ()
             case Pairs(left_when=left, right_when=right):
                 return left or "true", right or "true"
             case StateMachine(transitions=transitions):

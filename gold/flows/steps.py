@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from gold.flows import measures, pairs, sessions, states
-from gold.flows.slices import READING, Slice, Stepped, with_predicates
+from gold.flows.slices import Slice, Stepped, with_predicates
 from gold.flows.spec import Counter, Distance, DutyCycle, FlowSpec, Kind, Pairs, Sessions, Silence, StateMachine
 
 
@@ -34,8 +34,9 @@ def nothing_carried(flow: FlowSpec) -> pa.Table:
 
 
 def readings_of(flow: FlowSpec) -> pa.Schema:
-    """Columns of the readings that a flow takes: READING and its predicates."""
-    return with_predicates(len(flow.predicates)) if flow.predicates else READING
+    """Columns of the readings that a flow takes: READING, its predicates, and the `key` of a join by one."""
+    schema = with_predicates(len(flow.predicates))
+    return schema if flow.join is None or flow.join.key is None else schema.append(pa.field("key", pa.string()))
 
 
 def step(flow: FlowSpec, this: Slice) -> Stepped:

@@ -4,7 +4,7 @@ Objects that are wrong by themselves are not checked. Yet their names count as d
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,8 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from _check_references(sound.get("references", {}))
     yield from _check_sinks(sound.get("sinks", {}), declared)
     yield from _check_rules(sound.get("rules") or {}, sources)
-    yield from _check_flows(sound.get("flows") or {}, declared)
+    attributes = {name for entry in (*sources.values(), *sound.get("references", {}).values()) for name in entry.attributes}
+    yield from _check_flows(sound.get("flows") or {}, declared, attributes)
     yield from _check_alerts(alerts, groups)
     yield from _check_inhibitions(alerts)
     yield from _check_paths(folder, sound)
@@ -123,13 +124,17 @@ def _absent_attribute(asked: Condition, sources: Mapping[str, SourceSettings]) -
     return None
 
 
-def _check_flows(flows: Mapping[str, FlowSpec], declared: Declared) -> Iterator[Finding]:
-    """Names that SQL can tell apart, and conditions over a reading."""
+def _check_flows(flows: Mapping[str, FlowSpec], declared: Declared, attributes: Set[str]) -> Iterator[Finding]:
+    """Names that SQL can tell apart, conditions over a reading, and keys that readings have."""
     taken = {name.removeprefix("gold.") for name in declared.of_gold} | {*KINDS, *FLOW_KINDS, "alerts", "live"}
     for name, flow in flows.items():
-        if name in taken or name.endswith("_history"):
+        is_of_visits = name.removesuffix("_visits") in flows and name.endswith("_visits")
+        if name in taken or name.endswith("_history") or is_of_visits:
             yield Finding(("flows", name), f"{quoted(name)} is, or may be, the name of another table of gold; choose another")
         path = ("flows", name, flow.chosen[0])
+        if flow.join and flow.join.key and flow.join.key not in attributes:
+            remedy = hint(flow.join.key, attributes, "declare it in `attributes` of a source or reference")
+            yield Finding.of((*path, "key"), f"is {quoted(flow.join.key)}, an attribute that no source and no reference has; {remedy}")
         for key in ("when", "left_when", "right_when"):
             yield from _check_condition((*path, key), getattr(flow.kind, key, None), READING)
         for number, transition in enumerate(flow.states.transitions if flow.states else ()):

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gold.schema import FLOW_KINDS, KINDS
@@ -17,6 +17,14 @@ from silver.schema import SOMETHING_IS_MEASURED
 _MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
 CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}
 """Two names for the rows of one table, in SQL that Spark and DuckDB understand alike."""
+VISITS = {
+    "device_id": "device_id",
+    "state": "previous",
+    "visit_start": "changed_at - interval '1' second * seconds",
+    "visit_end": "changed_at",
+    "seconds": "seconds",
+}
+"""Columns of gold.<flow>_visits: a change of state is the end of a visit to the one before."""
 
 
 class Plant(Protocol):
@@ -54,17 +62,19 @@ class Part:
 
 @dataclass(frozen=True)
 class View:
-    """Rows of one table, or of several. `columns`: some of them, by default all. `key`: only the newest revision of each."""
+    """Rows of one table, or of several. `columns`: some of them, by default all. `key`: only the newest revision of each. `expressions`:
+    SQL of columns that the table has by another name, or not."""
 
     name: str
     parts: tuple[Part, ...]
     columns: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    expressions: Mapping[str, str] = field(default_factory=dict, compare=False, kw_only=True)
 
     def select(self, rows: Sequence[str]) -> str:
         """A query that Spark and DuckDB understand alike. `rows`: how the engine names the table of each part at its version."""
         named = zip(self.parts, rows, strict=True)
-        columns = ", ".join(self.columns) or "*"
+        columns = ", ".join(f"{self.expressions[name]} as {name}" if name in self.expressions else name for name in self.columns) or "*"
         every = " union all ".join(f"select {columns} from {table}{f' where {part.where}' if part.where else ''}" for part, table in named)
         return latest(f"({every})", self.key) if self.key else every
 
@@ -140,7 +150,10 @@ def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -
             continue
         yield View(f"gold.{kind}", (replace(part, where=f"flow in {literal(flows)}"),))
         for flow in flows:
-            yield View(f"gold.{flow}", (replace(part, where=f"flow = '{flow}'"),), tuple(schema.names[1:]))
+            of_flow = (replace(part, where=f"flow = '{flow}'"),)
+            yield View(f"gold.{flow}", of_flow, tuple(schema.names[1:]))
+            if kind == "states":
+                yield View(f"gold.{flow}_visits", of_flow, tuple(VISITS), expressions=VISITS)
 
 
 def _part(lake: Location, generation: Generation, snapshot: Snapshot | None, name: str) -> Part:

@@ -18,6 +18,8 @@ from tests.declared_flow import flow_of
 Reading = tuple[str, str, float, float]
 """Device, metric, seconds, value."""
 END = 1000
+NO_KEY = 4.0
+"""The value of a reading without the attribute that joins ask for; of others the attribute is their value."""
 
 
 def readings(flow: FlowSpec, rows: Sequence[Reading], fits: Sequence[Any] = ()) -> pa.Table:
@@ -32,8 +34,10 @@ def readings(flow: FlowSpec, rows: Sequence[Reading], fits: Sequence[Any] = ()) 
         pa.array(range(len(rows)), pa.int64()),
         pa.array([0] * len(rows), pa.int32()),
         *(pa.array([predicate(value) for value in values], pa.bool_()) for predicate in fits),
+        pa.array([None if value == NO_KEY else f"{value:g}" for value in values], pa.string()),
     ]
-    return pa.table(columns, readings_of(flow))
+    schema = readings_of(flow)
+    return pa.table(columns[: len(schema)], schema)
 
 
 def stepped(of: Kind, rows: Sequence[Reading], cuts: Sequence[float] = (END,), fits: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -75,6 +79,29 @@ def test_a_command_is_paired_with_its_acknowledgement_and_alone_once_its_time_ha
     assert told(stepped(Pairs("command", "ack", 10, join=Join.LEFT), rows, fits=both), *names[:2]) == [("a", 0), ("a", 100)]
     full = stepped(Pairs("command", "ack", 10, join=Join.FULL), rows, fits=both)
     assert {tuple(row.get(name) for name in names) for row in full} == {("a", 0, 5), ("a", 100, None), ("b", None, 103)}
+
+
+def test_by_a_key_a_command_has_one_acknowledgement_the_first_that_carries_its_id() -> None:
+    rows = [
+        *(("a", "command", 0, 41.0), ("a", "command", 10, 42.0), ("a", "ack", 12, 42.0), ("a", "ack", 13, 42.0)),
+        *(("a", "command", 20, NO_KEY), ("a", "ack", 21, NO_KEY), ("b", "ack", 11, 41.0)),
+    ]
+    by_key = Pairs("command", "ack", 30, join=Join.FULL, key="request")
+    found = stepped(by_key, rows, fits=[lambda _: True] * 2)
+    assert {tuple(row.get(name) for name in ("key", "left_time", "right_time")) for row in found} == {
+        ("42", 10, 12),
+        ("41", 0, None),
+        ("41", None, 11),  # of another device
+        *((None, 20, None), (None, None, 21)),
+    }
+    inner = stepped(Pairs("command", "ack", 30, by=By.ZONE, key="request"), rows, fits=[lambda _: True] * 2)
+    assert told(inner, "left_time", "right_time") == [(10, 12)]  # 41 is acknowledged by a device of another zone
+
+
+def test_of_sessions_with_a_condition_only_readings_that_meet_it_count() -> None:
+    rows = [("a", "running", at, float(at not in (10, 15, 20))) for at in range(0, 40, 5)]
+    found = stepped(Sessions(10, "running", "value = 1"), rows, fits=[lambda value: value == 1])
+    assert told(found, "session_start", "session_end", "count") == [(0, 15, 2), (25, 45, 3)]
 
 
 def test_a_pair_by_zone_takes_readings_of_two_devices_and_only_those_that_meet_the_predicates() -> None:
@@ -167,6 +194,8 @@ KINDS: list[tuple[Kind, list[Any]]] = [
     (Pairs("x", "y", 9, -4, By.ZONE, Join.FULL, "p", "p"), [lambda value: value != 2, lambda value: value != 3]),
     (Pairs("x", "y", -2, -9, By.DEVICE, Join.FULL), [lambda _: True] * 2),
     (Pairs("x", "x", 9, 3, By.DEVICE, Join.LEFT), [lambda _: True] * 2),
+    (Pairs("x", "y", 9, -4, By.ZONE, Join.FULL, key="request"), [lambda _: True, lambda value: value != 3]),
+    (Sessions(7, "x", "p"), [lambda value: value > 1]),
     (
         StateMachine(
             "x", "s", (Transition("s", "t", "p"), Transition("t", "u", None, 5), Transition("u", "s", "p"), Transition("t", "s", "p"))

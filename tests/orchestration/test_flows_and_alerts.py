@@ -24,15 +24,17 @@ from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
 from silver.metric import Metric
 from tests.declared_flow import flow_of
-from tests.lakes import KITCHEN, conf, copied, differences, event, land, recorded, replay, rewrite, run, table, with_batches_of
+from tests.lakes import KITCHEN, SHAPE, conf, copied, differences, event, land, recorded, replay, rewrite, run, table, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 KINDS: dict[str, Kind] = {
     "baking": Sessions(20, "power"),
     "busy": Sessions(15),
+    "runs": Sessions(30, "power", "value > 4"),
     "answered": Pairs("command", "power", 20, -5, By.DEVICE, Join.FULL, "value > 3", "value < 8"),
     "nearby": Pairs("command", "command", 30, 1, By.ZONE, Join.LEFT),
+    "by_request": Pairs("command", "power", 60, -10, By.DEVICE, Join.FULL, key="request"),
     "oven_state": StateMachine(
         "power",
         "idle",
@@ -71,7 +73,9 @@ CHANGES = ["alert", "entity", "state", "previous_state", "changed_at", "since", 
 def plant(folder: Path, **changes: Any) -> Conf:
     made = conf(folder)
     policy = replace(made.policy, lateness_seconds=60)
+    source = replace(made.sources["plant"], payload_format=replace(SHAPE, attributes={"request": "value"}))
     declared: dict[str, Any] = {"policy": policy, "metrics": METRICS, "groups": {"kitchen": GROUP}, "flows": FLOWS, "alerts": ALERTS}
+    declared["sources"] = {"plant": source}
     return replace(made, **(declared | changes))
 
 

@@ -15,6 +15,7 @@ from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
 from orchestration.audit.verify.lanes import passed
 from orchestration.audit.verify.store import IDENTITY, PART_OF_EVENT, READINGS, column_names, fill, listed, record
+from orchestration.storage.delta import literal
 
 Row = tuple[Any, ...]
 SIDE = "{0}_device VARCHAR, {0}_time TIMESTAMP, {0}_value DOUBLE, {0}_bronze_batch BIGINT, {0}_bronze_row BIGINT, {0}_part INTEGER"
@@ -43,7 +44,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
 }
 """Columns, key, and what may differ a little (see Comparison), by the table of gold."""
 SESSIONS = """
-  with marked as (select *, coalesce(event_time - lag(event_time) over same >= to_seconds({gap}), true) as begins from taken
+  with marked as (select *, coalesce(event_time - lag(event_time) over same >= to_seconds({gap}), true) as begins from taken {where}
     window same as (partition by device_id order by event_time, metric)),
   numbered as (select *, sum(begins::int) over (partition by device_id order by event_time, metric) as number from marked)
   select device_id, min(event_time) as session_start, max(event_time) + to_seconds({gap}) as session_end, count(*) as count,
@@ -53,12 +54,17 @@ SESSIONS = """
 """
 MATCHED = """
   create or replace temp table matched as
-  select l.{by} as key, {left}, {right} from taken l join taken r on l.{by} = r.{by} and l.metric = $left and r.metric = $right
+  select l.{shown} as key, {left}, {right} from taken l join taken r on l.{by} = r.{by} and {same_key}
+    and l.metric = $left and r.metric = $right
     and l.fits_0 and r.fits_1 and r.event_time between l.event_time + to_seconds({first}) and l.event_time + to_seconds({last})
     and (l.bronze_batch, l.bronze_row, l.part) <> (r.bronze_batch, r.bronze_row, r.part)
 """
+FIRST_ANSWERS = f"""from (
+  from matched qualify row_number() over (partition by {", ".join(f"left_{name}" for name in IDENTITY)}
+    order by right_time, right_device) = 1
+)"""
 ALONE = """
-  union all by name select {by} as key, {side} from taken s
+  union all by name select {shown} as key, {side} from taken s
   where metric = ${name} and fits_{at} and event_time + to_seconds({wait}) < $until
     and not exists (from matched m where {same})
 """
@@ -122,6 +128,8 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime, sna
         conditions["group"] = "list_contains(groups, $group)", flow.group
     where = " and ".join(condition for condition, _ in conditions.values())
     values = {name: value for name, (_, value) in conditions.items()}
+    if isinstance(flow.kind, Pairs) and flow.kind.key is not None:
+        met += f", element_at(attributes, {literal(flow.kind.key)})[1] as attribute"
     store.execute(f"create or replace temp table taken as select *{met} from accepted {in_time} where {where}", values)
     if snapshot.lanes is not None:
         of_flow = " and ".join(condition for name, (condition, _) in conditions.items() if name != "until") or "true"
@@ -134,9 +142,9 @@ def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime, sna
 def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
     """Makes `expected_flow`."""
     match flow.kind:
-        case Sessions(gap_seconds=gap):
+        case Sessions(gap_seconds=gap, when=when):
             first = ", ".join(f"list({name} order by event_time, metric)[1] as {name}" for name in IDENTITY)
-            _make(store, SESSIONS.format(gap=gap, lineage=first), until=until)
+            _make(store, SESSIONS.format(gap=gap, lineage=first, where="where fits_0" if when else ""), until=until)
         case Pairs() as pairs:
             _expect_pairs(store, pairs, until)
         case Silence(after_seconds=patience):
@@ -180,15 +188,18 @@ def _expect_pairs(store: duckdb.DuckDBPyConnection, flow: Pairs, until: datetime
 
     by = "device_id" if flow.by == "device" else "zone"
     sides = {"left": side("left", "l"), "right": side("right", "r")}
-    store.execute(
-        MATCHED.format(by=by, first=flow.from_seconds, last=flow.until_seconds, **sides), {"left": flow.left, "right": flow.right}
+    shown, same_key = (by, "true") if flow.key is None else ("attribute", "l.attribute = r.attribute")
+    matched = MATCHED.format(by=by, shown=shown, same_key=same_key, first=flow.from_seconds, last=flow.until_seconds, **sides)
+    store.execute(matched, {"left": flow.left, "right": flow.right})
+    sql, values = (
+        f"{'from matched' if flow.key is None else FIRST_ANSWERS} where greatest(left_time, right_time) < $until",
+        {"until": until},
     )
-    sql, values = "select * from matched where greatest(left_time, right_time) < $until", {"until": until}
     kept = {Join.INNER: (), Join.LEFT: ("left",), Join.FULL: ("left", "right")}[flow.join]
     for at, name in enumerate(kept):
         same = " and ".join(f"m.{name}_{column} = s.{column}" for column in IDENTITY)
         wait = max(0, flow.until_seconds if name == "left" else -flow.from_seconds)
-        sql += ALONE.format(by=by, side=side(name, "s"), name=name, at=at, wait=wait, same=same)
+        sql += ALONE.format(shown=shown, side=side(name, "s"), name=name, at=at, wait=wait, same=same)
         values |= {name: getattr(flow, name)}
     _make(store, sql, **values)
 

@@ -18,7 +18,7 @@ from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.bindings import plan_of_flow
-from orchestration.storage.delta import OpenTable, each_table_opened_once, version_of
+from orchestration.storage.delta import OpenTable, each_table_opened_once, literal, version_of
 from orchestration.storage.lanes import lanes_of
 from orchestration.storage.positions import ALERTS, FLOWS, FlowPosition, FlowStep, JudgedAhead, accounted_for, judged_ahead
 from silver.judging import PLAIN_INSTANT, retyped
@@ -95,6 +95,8 @@ class DeclaredFlow:
         if not self.spec.predicates:
             return readings.select(READING.names)
         met = ", ".join(f"{condition(text, COLUMNS).sql} as fits_{at}" for at, text in enumerate(self.spec.predicates))
+        if self.spec.join is not None and self.spec.join.key is not None:
+            met += f", element_at(attributes, {literal(self.spec.join.key)})[1] as key"
         with duckdb.connect(config={"threads": 1}) as connection:
             connection.register("reading", retyped(readings, INSTANT, PLAIN_INSTANT))
             rows = connection.sql(f"select {', '.join(READING.names)}, {met} from reading").to_arrow_table()

@@ -52,7 +52,7 @@ class SnapshotTables:
         if isinstance(view := self.views[name], LiveView):
             return [(column, TYPES[column]) for column in view.columns]
         fields = {field["name"]: field["type"] for field in json.loads(self._open(name).schema().to_json())["fields"]}
-        return [(column, duckdb_type(fields[column])) for column in view.columns or fields]
+        return [(column, duckdb_type(fields.get(column, "timestamp"))) for column in view.columns or fields]
 
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
         """The version that queries read, and the rows in its files; None for a group, several tables, and where the log does not say."""

@@ -37,11 +37,14 @@ def test_the_texts_of_every_source_shape_make_the_same_conf_again() -> None:
 def test_the_texts_of_every_example_of_a_flow_and_an_alert_make_the_same_conf_again(page: str, folder: Path) -> None:
     examples = blocks(page)
     assert len(examples) > 2
-    metrics = (folder / "metrics.yml").read_text()
+    before = {file: file.read_text() for file in folder.glob("*.yml")}
     for example in examples:
-        entries, _, other_file = example.partition("---\n")
-        (folder / "metrics.yml").write_text(metrics + (other_file.removeprefix("metrics:\n") if other_file.startswith("metrics") else ""))
-        (folder / f"{entries.partition(':')[0]}.yml").write_text(entries)
+        for file, text in before.items():
+            file.write_text(text)
+        for document in example.split("---\n"):
+            noun, _, entries = document.partition(":\n")
+            file = folder / f"{noun}.yml"
+            file.write_text(before[file] + entries if noun == "metrics" else document)
         same_again(load(folder))
 
 
