@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import maintenance
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
@@ -150,6 +153,18 @@ def test_every_flow_and_alert_has_rows_but_one_that_divides_by_zero_and_verify_g
         assert {name: outcomes[f"gold.alerts/{name}"].rows for name in ALERTS} == {name: changes.get(name, 0) for name in ALERTS}
 
 
+def test_a_visit_to_a_state_that_is_over_is_a_row_with_its_start_end_and_seconds(in_two: Conf) -> None:
+    changes = table(in_two, "gold.states").query("flow == 'oven_state'").sort_values(["device_id", "changed_at"])
+    query = "select * from gold.oven_state_visits order by device_id, visit_end"
+    visits = [*DuckDbEngine(in_two, Limits(seconds=60, rows=10_000)).ask(Question(query)).rows.to_pylist()]
+    assert [(row["device_id"], row["state"], row["visit_end"]) for row in visits] == [
+        *changes[["device_id", "previous", "changed_at"]].itertuples(index=False, name=None)
+    ]
+    assert all(row["visit_end"] - row["visit_start"] == timedelta(seconds=row["seconds"]) for row in visits)
+    of_oven = [row for row in visits if row["device_id"] == "oven"]
+    assert all(before["visit_end"] == after["visit_start"] for before, after in pairwise(of_oven))
+
+
 @pytest.mark.parametrize("cuts", [1, 5])
 def test_rows_are_the_same_in_one_batch_and_in_five(cuts: int, in_two: Conf, spark: SparkSession, tmp_path: Path) -> None:
     made = ran(tmp_path, cuts, spark)
@@ -169,9 +184,11 @@ def test_a_replay_holds_the_same_rows_and_goes_on_alike(copy_of_two: Conf, spark
     assert rows_of(made) != before
     assert differences(made) == []
     [*maintenance.maintain(Lake(made, spark), at("2026-01-05T10:00:00"), lambda _: pytest.MonkeyPatch.context())]
-    counts = "select (select count(*) from gold.baking) as sessions, (select count(*) from gold.alerts) as changes"
+    counts = """select (select count(*) from gold.baking) as sessions, (select count(*) from gold.alerts) as changes,
+      (select count(*) from gold.oven_state_visits where visit_start < visit_end) as visits"""
     (counted,) = Lake(made, spark).sql(counts).collect()
     assert counted.sessions > 3
+    assert counted.visits > 3
     assert counted.changes > len(before["gold.alerts"])
 
 

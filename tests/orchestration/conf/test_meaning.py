@@ -110,6 +110,11 @@ def test_a_rule_that_asks_for_what_a_source_does_not_have_is_a_warning(predicate
             "uses 'valu', which is not a column (column 1); did you mean 'value'?",
         ),
         (
+            "join: {left: power, right: power, until_seconds: 3, key: request_id}",
+            "is 'request_id', an attribute that no source and no reference has; declare it in `attributes` of a source or reference",
+        ),
+        ("sessions: {gap_seconds: 60, when: valu = 1}", "uses 'valu', which is not a column (column 1); did you mean 'value'?"),
+        (
             "states: {metric: power, initial: idle, transitions: [{from: ilde, to: on, when: value > 1}]}",
             "is 'ilde', a state that nothing leads to; did you mean 'idle'?",
         ),
