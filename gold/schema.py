@@ -31,6 +31,10 @@ AGGREGATES = declared(
 )
 """Grain: one closed window of one metric of one device in a group, per revision. Key: device_group, device_id, metric, window_start and
 revision. Append only."""
+CARRY = pa.field(
+    "carry", pa.list_(pa.float64()), metadata={"comment": "what the next window goes on from, where windows are a chain; in no view"}
+)
+"""The column that the table of AGGREGATES has beside these."""
 
 VECTORS = declared(
     DEVICE_GROUP,

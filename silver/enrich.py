@@ -43,7 +43,8 @@ class Enrichment:
 
     def __init__(self, metrics: Mapping[str, Metric], policy: Policy) -> None:
         self._policy = policy
-        described = [vars(metric) | {"metric": metric.name} for metric in metrics.values()]
+        bounds = {name: dict(zip(("minimum", "maximum"), metric.bounds, strict=True)) for name, metric in metrics.items()}
+        described = [vars(metric) | {"metric": name} | bounds[name] for name, metric in metrics.items()]
         conversions = [
             vars(factors) | {"metric": metric.name, "unit": unit}
             for metric in metrics.values()

@@ -26,13 +26,19 @@ class Conversion(Setting):
             yield Problem(("multiply",), "is 0, which makes every value the same; write the factor")
 
 
-@dataclass(frozen=True)
-class Wrapping(Setting):
-    """How a counter counts."""
+@dataclass(frozen=True, kw_only=True)
+class CounterRule(Setting):
+    """How a counter counts, and which of its readings are noise."""
 
-    wraps_at: Number = Field(ge=1, examples=[4294967296])
-    """The counter rises from 0, and goes on at 0 instead of reaching this. A fall from the upper half of it to the lower half is taken for
-    that, and any other for a counter that was reset."""
+    wraps_at: OrAbsent[Number] = Field(default=None, ge=1, examples=[4294967296])
+    """The counter rises from 0, and goes on at 0 instead of reaching this. A fall from the upper tenth of it to the lower tenth is taken
+    for that. A reading of the metric above it is quarantined. Absent: the counter does not wrap."""
+    glitch_share: Number = Field(default=0.02, ge=0, le=0.5, examples=[0.02])
+    """A fall of at most this share of the last value is noise of the meter: it counts for nothing until it is passed again."""
+    glitch_amount: OrAbsent[Number] = Field(default=None, ge=0, examples=[0.5])
+    """The same as an amount, in the unit of the metric, in place of the share."""
+    most_per_hour: OrAbsent[Number] = Field(default=None, ge=0, examples=[50])
+    """A rise that is faster than this is none: the counter goes on from the new value, and may come back. Absent: every rise counts."""
 
 
 class CalendarStep(StrEnum):
@@ -94,8 +100,8 @@ class Metric(Setting):
     """The first day of a week, for `step: week`; absent: monday."""
     quantile: OrAbsent[Number] = Field(default=None, ge=0, le=1, examples=[0.95])
     """The quantile to take, from 0 to 1; for the aggregation type quantile."""
-    counter: OrAbsent[Wrapping] = Field(default=None, examples=[{"wraps_at": 4294967296}])
-    """How a meter wraps; for the aggregation type counter_increase. Absent: the counter does not wrap, and every fall is a reset."""
+    counter: OrAbsent[CounterRule] = Field(default=None, examples=[{"wraps_at": 4294967296}])
+    """How a meter counts; for the aggregation type counter_increase. Absent: it does not wrap, and no rise is too fast."""
     conversions: dict[Trimmed, Conversion] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])
     """Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add."""
     words: dict[Key, Number] = Field(default_factory=dict, examples=[{"on": 1, "off": 0}])
@@ -143,9 +149,12 @@ class Metric(Setting):
         return bool(self.words) or self.aggregation in (Aggregation.LATEST, Aggregation.FIRST)
 
     @property
-    def wraps_at(self) -> float | None:
-        """The value that a counter never reaches; None where it does not wrap."""
-        return self.counter.wraps_at if self.counter else None
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The least and the greatest value that can be true. A counter is never below 0, nor above where it wraps."""
+        if self.aggregation is not Aggregation.COUNTER_INCREASE:
+            return self.minimum, self.maximum
+        least = 0.0 if self.minimum is None else self.minimum
+        return least, self.counter.wraps_at if self.counter and self.maximum is None else self.maximum
 
     def problems(self) -> Iterator[Problem]:
         yield from self._problems_of_calendar()

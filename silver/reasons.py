@@ -44,7 +44,7 @@ class Reasons:
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
         metric, payload, fields = self.config.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
-        limits = ["any" if limit is None else limit for limit in ((metric.minimum, metric.maximum) if metric else (None, None))]
+        limits = ["any" if limit is None else limit for limit in (metric.bounds if metric else (None, None))]
 
         def said(origin: Origin | None, *more: str) -> str:
             if origin is not None and origin.constant is not None:

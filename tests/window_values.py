@@ -1,20 +1,23 @@
-"""The value of a window by its definition, in plain Python: what Spark, verify and open windows are compared with; and odd readings."""
+"""The value of a window by its definition, in plain Python: what Spark, verify and open windows are compared with; and odd readings.
+
+A counter's is that of `verify`, which shares no line with the layers; tests/gold/test_counters.py says what it has to be."""
 
 import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
 
+from orchestration.audit.verify.counters import Meter
 from silver.aggregation import Aggregation
-from silver.metric import Metric, Wrapping
+from silver.metric import CounterRule, Metric
 
 WIDTH = 1000.0
 Readings = Sequence[tuple[float, float]]
 """Seconds after the begin of the window, and value; in order of time."""
 
 
-def value_of(metric: Metric, readings: Readings) -> float | None:
-    """Of a tumbling window that begins at 0 seconds."""
+def value_of(metric: Metric, readings: Readings, before: Readings = ()) -> float | None:
+    """Of a tumbling window that begins at 0 seconds. `before`: all earlier readings, with negative seconds."""
     values = [value for _, value in readings]
     match metric.aggregation:
         case Aggregation.QUANTILE:
@@ -23,7 +26,9 @@ def value_of(metric: Metric, readings: Readings) -> float | None:
         case Aggregation.TIME_WEIGHTED_AVERAGE:
             return _time_weighted(readings, metric.window_seconds)
         case Aggregation.COUNTER_INCREASE:
-            return _increase(values, metric.wraps_at)
+            meter = Meter(metric.counter or CounterRule())
+            rises = [(at, meter.read(round(at * 1e6), value)) for at, value in (*before, *readings)]
+            return math.fsum(rise.amount for at, rise in rises if rise and at >= 0)
         case _:
             return PLAIN[metric.aggregation](values)
 
@@ -62,21 +67,6 @@ def _time_weighted(readings: Readings, step: float) -> float:
     return math.fsum(value * (end - at) for (at, value), end in zip(readings, ends, strict=True)) / (step - readings[0][0])
 
 
-def _increase(values: Sequence[float], width: float | None) -> float:
-    glitches = {n for n in range(1, len(values) - 1) if values[n] == 0 and values[n + 1] >= values[n - 1]}
-    kept = [value for n, value in enumerate(values) if n not in glitches]
-    total = 0.0
-    for n in range(1, len(kept)):
-        old, new = kept[n - 1], kept[n]
-        if new >= old:
-            total += new - old
-        elif width is not None and width / 2 <= old <= width and 0 <= new < width / 2:
-            total += (width - old) + new
-        elif new > 0:
-            total += new
-    return total
-
-
 def _circular_mean(values: Sequence[float]) -> float | None:
     east = math.fsum(math.sin(math.radians(math.fmod(value, 360))) for value in values)
     north = math.fsum(math.cos(math.radians(math.fmod(value, 360))) for value in values)
@@ -104,8 +94,8 @@ TYPES = {
     for metric in (
         *(Metric(kind.value, kind, 60) for kind in Aggregation if kind is not Aggregation.QUANTILE),
         *(Metric(f"q{p}", Aggregation.QUANTILE, 60, quantile=p) for p in (0.0, 0.25, 0.95, 1.0)),
-        Metric("wrapping", Aggregation.COUNTER_INCREASE, 60, counter=Wrapping(WIDTH)),
-        Metric("wide", Aggregation.COUNTER_INCREASE, 60, counter=Wrapping(1e300)),
+        Metric("wrapping", Aggregation.COUNTER_INCREASE, 60, counter=CounterRule(wraps_at=WIDTH)),
+        Metric("wide", Aggregation.COUNTER_INCREASE, 60, counter=CounterRule(wraps_at=1e300)),
     )
 }
 """Every aggregation type, with each of its settings."""

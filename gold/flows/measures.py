@@ -3,6 +3,7 @@
 Windows tumble, from multiples of `every_seconds` since 1970. A step from one reading to the next belongs to the window of its later one.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
+from gold.counters import Count, Kind, count, tidied
 from gold.flows.slices import Instants, Slice, Stepped, codes, instants, micros, without_flow
 from gold.flows.spec import Counter, Distance, DutyCycle
 from gold.instants import SECOND
@@ -20,8 +22,9 @@ COLUMNS = without_flow(MEASURES)
 ITEM = pa.schema(
     [*(("device_id", pa.string()), ("event_time", INSTANT), ("value", pa.float64()), ("other", pa.float64())), ("is_on", pa.bool_())]
 )
-"""Carried: what has not been in a closed window, and before it the last two of each device. `other`: the longitude; else null."""
-LOOK_BACK = 2
+"""Carried: what has not been in a closed window, and before it the last one of each device. `other`: the longitude; else null."""
+COUNTED = ITEM.remove(3).remove(3).append(pa.field("state", pa.list_(pa.float64())))
+"""Carried of a counter: readings that have not been in a closed window, and the state of each meter before them."""
 EARTH_RADIUS = 6_371_008.8
 """Mean radius in metres (IUGG)."""
 Numbers = npt.NDArray[Any]
@@ -33,13 +36,16 @@ class _Items:
     def __init__(self, items: pa.Table) -> None:
         items = items.sort_by([("device_id", "ascending"), ("event_time", "ascending")])
         self.table, self.device, self.time = items, codes(items["device_id"]), micros(items["event_time"])
-        self.value, self.other = (items[name].to_numpy() for name in ("value", "other"))
+        self.value = items["value"].to_numpy()
 
-    def is_of_device_before(self, back: int) -> npt.NDArray[np.bool_]:
-        """Whether the item so many places before is of the same device."""
-        same = np.zeros(len(self.device), bool)
-        same[back:] = self.device[back:] == self.device[: max(len(self.device) - back, 0)]
-        return same
+    def is_behind_one(self) -> npt.NDArray[np.bool_]:
+        """Whether the item before is of the same device."""
+        return np.append(False, self.device[1:] == self.device[:-1])[: len(self.device)]
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Yield where the items of each device begin and end."""
+        begins = np.flatnonzero(~self.is_behind_one())
+        return zip(begins.tolist(), [*begins[1:].tolist(), len(self.device)], strict=False)
 
 
 def distance(flow: Distance, this: Slice) -> Stepped:
@@ -48,9 +54,9 @@ def distance(flow: Distance, this: Slice) -> Stepped:
     longitude = sides[1].select(["device_id", "event_time", "value"]).rename_columns(["device_id", "event_time", "other"])
     positions = sides[0].select(["device_id", "event_time", "value"]).join(longitude, ["device_id", "event_time"], join_type="inner")
     items = _Items(pa.concat_tables([this.carried, _items(positions)]))
-    here = np.flatnonzero(items.is_of_device_before(1))
+    here = np.flatnonzero(items.is_behind_one())
     there = here - 1
-    latitude, longitude = (np.radians(side) for side in (items.value, items.other))
+    latitude, longitude = (np.radians(side) for side in (items.value, items.table["other"].to_numpy()))
     half = (
         np.sin((latitude[here] - latitude[there]) / 2) ** 2
         + np.cos(latitude[here]) * np.cos(latitude[there]) * np.sin((longitude[here] - longitude[there]) / 2) ** 2
@@ -61,22 +67,29 @@ def distance(flow: Distance, this: Slice) -> Stepped:
 
 
 def counter(flow: Counter, this: Slice) -> Stepped:
-    """A reading of 0 is left out of account until the next one shows what it was: a glitch, where that is not below the one before. A fall
-    is a wrap where `wraps_at` is declared and the value falls from its upper into its lower half; else the counter began anew at 0."""
-    items = _Items(pa.concat_tables([this.carried, _items(this.readings)]))
-    value, is_second, is_third = items.value, items.is_of_device_before(1), items.is_of_device_before(2)
-    before, long_before = (np.append(np.zeros(min(back, len(value))), value[: max(len(value) - back, 0)]) for back in (1, 2))
-    is_zero = is_second & (value == 0) & (before > 0)
-    is_behind_zero = is_third & np.append(False, is_zero[:-1])[: len(value)]
-    base = np.where(is_behind_zero, long_before, before)
-    here = np.flatnonzero(is_second & ~is_zero)
-    base, now, is_behind_zero = base[here], value[here], is_behind_zero[here]
-    is_fall = now < base
-    half = np.inf if flow.wraps_at is None else flow.wraps_at / 2
-    is_wrap = is_fall & (base > half) & (now < half)
-    rise = np.select([is_wrap, is_fall], [(flow.wraps_at or 0) - base + now, now], now - base)
-    counted = {"glitches": is_behind_zero & ~is_fall, "wraps": is_wrap, "resets": is_fall & ~is_wrap}
-    return _by_window(flow.every_seconds, this, items, here, items.time[here], {"value": rise, "highest": rise, **counted})
+    """Count what each meter rose by; the first reading of a meter is no step."""
+    items = _Items(pa.concat_tables([this.carried.filter(this.carried["value"].is_valid()), _items(this.readings, COUNTED)]))
+    states = {row["device_id"]: Count.from_list(row["state"]) for row in this.carried.filter(this.carried["state"].is_valid()).to_pylist()}
+    end = _window_bounds(flow.every_seconds, this)[1]
+    rises, kinds, after = np.zeros(len(items.time)), np.full(len(items.time), -1, np.int8), states | {}
+    for first, last in items.spans():
+        device = items.table["device_id"][first].as_py()
+        closed = first + int(np.searchsorted(items.time[first:last], end))
+        for begin, until in ((first, closed), (closed, last)):
+            counted = count(flow, states.get(device), items.time[begin:until], items.value[begin:until])
+            rises[begin:until], kinds[begin:until] = counted.rises, counted.kinds
+            states[device] = counted.state
+            if until == closed:
+                after[device] = counted.state
+    here = np.flatnonzero(kinds >= 0)
+    names = {"glitches": Kind.GLITCH, "wraps": Kind.WRAP, "resets": Kind.RESET}
+    counts = {name: kinds[here] == kind for name, kind in names.items()}
+    stepped = _by_window(flow.every_seconds, this, items, here, items.time[here], {"value": rises[here], "highest": rises[here], **counts})
+    sizes = [0.0 if (state := after[device]) is None else state.last for device in stepped.rows["device_id"].to_pylist()]
+    value = pa.array(map(tidied, stepped.rows["value"].to_pylist(), sizes), pa.float64())
+    rows = stepped.rows.set_column(COLUMNS.get_field_index("value"), COLUMNS.field("value"), value)
+    carried = [{"device_id": device, "state": state.to_list()} for device, state in sorted(after.items()) if state is not None]
+    return Stepped(rows, pa.concat_tables([items.table.filter(pa.array(items.time >= end)), pa.Table.from_pylist(carried, COUNTED)]))
 
 
 def duty_cycle(flow: DutyCycle, this: Slice) -> Stepped:
@@ -84,7 +97,7 @@ def duty_cycle(flow: DutyCycle, this: Slice) -> Stepped:
     met = this.readings.append_column("is_on", this.readings["fits_0"])
     items = _Items(pa.concat_tables([this.carried, _items(met)]))
     every, begin, end = flow.every_seconds * SECOND, *_window_bounds(flow.every_seconds, this)
-    is_last = ~np.append(items.is_of_device_before(1)[1:], False)[: len(items.time)]
+    is_last = ~np.append(items.is_behind_one()[1:], False)[: len(items.time)]
     following = np.where(is_last, end, np.append(items.time[1:], 0)[: len(items.time)])
     until = np.minimum(np.minimum(items.time + flow.hold_seconds * SECOND, following), end)
     since = np.maximum(items.time, begin)
@@ -101,9 +114,9 @@ def duty_cycle(flow: DutyCycle, this: Slice) -> Stepped:
     return Stepped(stepped.rows.set_column(COLUMNS.get_field_index("value"), COLUMNS.field("value"), share), stepped.carried)
 
 
-def _items(rows: pa.Table) -> pa.Table:
-    columns = [rows[name] if name in rows.column_names else pa.nulls(len(rows), ITEM.field(name).type) for name in ITEM.names]
-    return pa.table(columns, ITEM)
+def _items(rows: pa.Table, schema: pa.Schema = ITEM) -> pa.Table:
+    columns = [rows[name] if name in rows.column_names else pa.nulls(len(rows), schema.field(name).type) for name in schema.names]
+    return pa.table(columns, schema)
 
 
 def _window_bounds(every_seconds: int, this: Slice) -> tuple[int, int]:
@@ -134,9 +147,5 @@ def _by_window(  # noqa: PLR0917
 def _left(items: _Items, end: int) -> pa.Table:
     """Return the items that are in no closed window, and before them the last items of each device."""
     is_before = items.time < end
-    is_behind_me = np.zeros(len(items.time), bool)
-    back = LOOK_BACK
-    is_behind_me[: len(items.time) - back] = (
-        (items.device[back:] == items.device[:-back]) & is_before[back:] if len(items.time) > back else False
-    )
+    is_behind_me = np.append((items.is_behind_one() & is_before)[1:], False)[: len(items.time)]
     return items.table.filter(pa.array(~(is_before & is_behind_me)))

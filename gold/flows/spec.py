@@ -15,7 +15,6 @@ from expectations.settings import (
     EntryName,
     GroupName,
     MetricName,
-    Number,
     OrAbsent,
     Predicate,
     Problem,
@@ -26,6 +25,7 @@ from expectations.settings import (
 )
 from expectations.wording import hint, quoted
 from gold.flows import TABLE_OF_FLOW
+from silver.metric import CounterRule
 
 Condition = Annotated[Predicate, Field(examples=["value > 100"])]
 Every = Annotated[Seconds, Field(ge=1, examples=[600])]
@@ -166,16 +166,14 @@ class DutyCycle(Setting):
     """A reading holds until the next one, and at most so long; what is behind is unknown and counts neither way."""
 
 
-@dataclass(frozen=True)
-class Counter(Setting):
+@dataclass(frozen=True, kw_only=True)
+class Counter(CounterRule):
     """The rise of a counter, in gold.measures: one row a device and window, with glitches, wraps and resets."""
 
     metric: MetricName = Field(examples=["energy"])
     """A metric of metrics.yml."""
     every_seconds: Every = Field(examples=[600])
     """Length of a window."""
-    wraps_at: OrAbsent[Number] = Field(default=None, gt=0, examples=[4294967296])
-    """Behind its greatest value the counter begins at 0 again. Absent: it never does, and each fall is a reset."""
 
 
 Kind = Sessions | Pairs | StateMachine | Silence | Distance | DutyCycle | Counter

@@ -24,7 +24,7 @@ WAYS: dict[type[Kind], _Way] = {
     Silence: _Way(states.silence, states.LAST),
     Distance: _Way(measures.distance, measures.ITEM),
     DutyCycle: _Way(measures.duty_cycle, measures.ITEM),
-    Counter: _Way(measures.counter, measures.ITEM),
+    Counter: _Way(measures.counter, measures.COUNTED),
 }
 
 

@@ -35,34 +35,15 @@ ON_DEMAND: dict[str, Callable[[Metrics], Column]] = {
     "stddev": lambda _: F.stddev_samp("value"),
     "median": lambda _: F.median("value"),
     "quantile": lambda metrics: F.percentile(F.when(_is_of(metrics, Aggregation.QUANTILE), F.col("value")), _probabilities(metrics)),
-    "readings": lambda metrics: F.array_sort(
-        F.collect_list(F.when(_is_of(metrics, *IN_ORDER), F.struct("event_time", "value")))  # without nulls
+    "series": lambda metrics: F.array_sort(
+        F.collect_list(F.when(_is_of(metrics, *IN_ORDER), F.struct(F.unix_micros("event_time").alias("at"), "value")))  # without nulls
     ),
     "east": lambda _: F.sum(F.sin(F.radians(F.col("value") % 360.0))),
     "north": lambda _: F.sum(F.cos(F.radians(F.col("value") % 360.0))),
 }
-"""Computed only where a metric asks: median, quantile and readings keep every value of an open window in state."""
+"""Computed only where a metric asks: median, quantile and series keep every value of an open window in state."""
 SHORTEST = 1e-9
 """Directions whose sum is shorter than this, per reading, cancel out: what is left of it is rounding."""
-HELD = "unix_micros(coalesce(get(readings, i + 1).event_time, window_end)) - unix_micros(reading.event_time)"
-"""Microseconds from the i-th reading to the next one, or to the end of the window."""
-TIME_WEIGHTED = f"""
-  aggregate(transform(readings, (reading, i) -> reading.value * ({HELD})), 0D, (total, part) -> total + part)
-    / (unix_micros(window_end) - unix_micros(get(readings, 0).event_time))
-"""
-WITHOUT_GLITCHES = """
-  filter(readings, (reading, i) -> not coalesce(reading.value = 0 and get(readings, i - 1).value <= get(readings, i + 1).value, false))
-"""
-INCREASE = """
-  aggregate({readings}, named_struct('last', cast(null as double), 'total', 0D),
-    (sofar, reading) -> named_struct('last', reading.value, 'total', sofar.total + case
-      when sofar.last is null then 0D
-      when reading.value >= sofar.last then reading.value - sofar.last
-      when sofar.last between {width} / 2 and {width} and reading.value >= 0 and reading.value < {width} / 2
-        then {width} - sofar.last + reading.value
-      else greatest(reading.value, 0D) end),
-    sofar -> sofar.total)
-"""
 
 
 def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
@@ -121,7 +102,8 @@ def aggregates(readings: DataFrame, groups: Sequence[Group], metrics: Metrics) -
 
 
 def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Metrics) -> DataFrame:
-    """Aggregate rows that already have `device_group` and `window_end`."""
+    """Aggregate rows that already have `device_group` and `window_end`. Types of IN_ORDER have their `series` in place of a value: see
+    chains.chained."""
     used = {name: metrics[name] for group in groups for name in group.metrics}
     windows = rows.groupBy("device_group", "device_id", "metric", "window_end")
     before_end = F.unix_seconds("window_end") - by_metric({name: m.step_seconds for name, m in used.items() if m.step_seconds})
@@ -134,6 +116,8 @@ def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Metrics) -> Dat
         "window_end",
         value(used).alias("value"),
         *ALWAYS,
+        F.lit(None).cast("array<double>").alias("carry"),
+        *({"series"} & {*kept_in_state(used)}),
     )
 
 
@@ -218,13 +202,6 @@ def _quantile(metrics: Metrics) -> Column:
     return F.expr(f"get(quantile, {_by_metric(places)})")
 
 
-def _increase(metrics: Metrics) -> Column:
-    """Null for a width: the metric declares none, so that no fall is a wrap."""
-    widths = {name: float(metric.wraps_at) for name, metric in metrics.items() if metric.wraps_at is not None}
-    width = f"({_by_metric(widths)})" if widths else "cast(null as double)"
-    return F.expr(INCREASE.format(readings=WITHOUT_GLITCHES, width=width))
-
-
 def _circular_mean(_: Metrics) -> Column:
     """Rounded to 1e-9 degrees, so that a mean of north is 0 in whatever order readings are added up, and not now and then 359.99..."""
     degrees = F.round(F.pmod(F.degrees(F.atan2("east", "north")), F.lit(360.0)), 9)
@@ -239,8 +216,7 @@ def quoted(text: str) -> str:
 
 VALUES: dict[Aggregation, Callable[[Metrics], Column]] = {
     Aggregation.AVERAGE: lambda _: F.col("sum") / F.col("count"),
-    Aggregation.TIME_WEIGHTED_AVERAGE: lambda _: F.expr(TIME_WEIGHTED),
-    Aggregation.COUNTER_INCREASE: _increase,
+    **dict.fromkeys(IN_ORDER, lambda _: F.lit(None)),
     Aggregation.QUANTILE: _quantile,
     Aggregation.CIRCULAR_MEAN: _circular_mean,
 }

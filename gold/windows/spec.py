@@ -16,7 +16,7 @@ FeatureName = Annotated[Text, Field(description="A metric, or device.metric.", e
 IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
 NEEDS = {
     **{Aggregation(name): (name,) for name in ("first", "stddev", "median", "quantile")},
-    **dict.fromkeys(IN_ORDER, ("readings",)),
+    **dict.fromkeys(IN_ORDER, ("series",)),
     Aggregation.CIRCULAR_MEAN: ("east", "north"),
 }
 """Measures that an open window keeps for an aggregation type, beside those that every window has."""

@@ -53,8 +53,10 @@ def settings_of(engine: Engine, jars: Sequence[Path]) -> dict[str, str]:
 
 
 def from_arrow(session: SparkSession, rows: pa.Table) -> DataFrame:
-    """Rows that fit in memory, in one piece: of a table of several, Spark silently leaves out all behind an empty one (measured, 4.2.0)."""
-    return session.createDataFrame(rows.combine_chunks())
+    """Rows that fit in memory, in one piece: of a table of several, Spark silently leaves out all behind an empty one (measured, 4.2.0),
+    and it takes none without a piece."""
+    piece = rows.combine_chunks() if len(rows) else pa.Table.from_batches([pa.RecordBatch.from_pylist([], rows.schema)])
+    return session.createDataFrame(piece)
 
 
 def _of_engine(engine: Engine) -> dict[str, str]:

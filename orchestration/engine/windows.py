@@ -6,6 +6,7 @@ memory: entities by a hash of their names, or a range of time. What does not fit
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import md5
@@ -18,10 +19,13 @@ from pyspark.sql import functions as F
 
 from gold.schema import WINDOW_KEY
 from gold.windows import revisions
+from gold.windows.chains import chained
 from gold.windows.spec import Group
 from gold.windows.vectors import in_blocks
 from orchestration import crash
+from orchestration.engine.chains import linked_metrics, newest_carries
 from orchestration.engine.lake import Lake
+from orchestration.engine.session import from_arrow
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.tables import Table
@@ -202,9 +206,24 @@ def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, 
     try:
         # Counting also runs the query to its end. Most batches close nothing, and then nothing is written.
         if (closed := measured(rows)) is not None:
-            with IN_TURN:
-                _append(this, groups, closed.handed_over())
+            with IN_TURN, _in_chains(this, groups, closed) as complete:
+                _append(this, groups, complete.handed_over())
         crash.point(crash.Point.WINDOWS_WRITTEN)
+    finally:
+        rows.unpersist()
+
+
+@contextmanager
+def _in_chains(this: MicroBatch, groups: Sequence[Group], closed: Windows) -> Iterator[Windows]:
+    """Complete the windows that go on from those that closed before."""
+    if not linked_metrics(this.lake, groups):
+        yield closed
+        return
+    # Without the rows of this batch, which a repeated batch finds in the table already.
+    before = newest_carries(this.lake, this.stream, groups, f"gold_batch < {this.number}")
+    rows = chained(closed.rows, from_arrow(this.lake.spark, before), this.lake.conf.metrics).persist()
+    try:
+        yield replace(closed, rows=rows)
     finally:
         rows.unpersist()
 

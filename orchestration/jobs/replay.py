@@ -10,12 +10,13 @@ from math import ceil
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.windows.aggregates import clock, of_groups
 from gold.windows.amendments import OF_WINDOW, behind, closed_in_time, late_again, recomputed
+from gold.windows.chains import chained
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import SCHEMA, in_blocks
 from orchestration.engine.lake import Lake
@@ -161,7 +162,8 @@ def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[G
     again = late_again(readings, recorded.read(recorded.lake.gold(stream)[2].name), groups, metrics, closed_until)
     _append(lake, stream, again, of_late, 0)
     late, folded = lake.read(of_late.name), [group for group in groups if group.late is Late.AMEND]
-    windows = closed_in_time(readings, late, groups, metrics, closed_until).persist()
+    in_time = closed_in_time(readings, late, groups, metrics, closed_until).persist()
+    windows = chained(in_time, None, metrics).persist()
     names = F.col("device_group").isin([group.name for group in folded])
     affected = behind(late_rows, folded, metrics, closed_until).select(*OF_WINDOW) if folded else late.where("false").select(*OF_WINDOW)
     affected = affected.union(late.where(names).select(*OF_WINDOW)).distinct().persist()
@@ -171,12 +173,15 @@ def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[G
         if measured(affected):
             rows = readings.unionByName(late_rows.drop("cause", "retry"))
             amended = recomputed(rows, affected, folded, metrics)
-            every = amended.unionByName(windows.where(names).join(affected, OF_WINDOW, "left_anti"))
-            _append_revision(lake, stream, folded, every, 1, amended, before)
+            every = chained(amended.unionByName(in_time.where(names).join(affected, OF_WINDOW, "left_anti")), None, metrics)
+            # A late row changes the count of its window, and of a chain what the windows behind it carry.
+            as_before = [F.col(f"every.{name}").eqNullSafe(F.col(f"windows.{name}")) for name in (*OF_WINDOW, "count", "value", "carry")]
+            new = every.alias("every").join(windows.alias("windows"), reduce(Column.__and__, as_before), "left_anti")
+            _append_revision(lake, stream, folded, every, 1, new, before)
         yield counted.count if counted else 0
     finally:
-        windows.unpersist()
-        affected.unpersist()
+        for rows in (in_time, windows, affected):
+            rows.unpersist()
 
 
 def _append_revision(  # noqa: PLR0917

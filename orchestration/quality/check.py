@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from expectations.suite import Suite
-from gold.schema import KINDS
+from gold.schema import CARRY, KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.failed_rows import FailedRows, append_failed_rows
@@ -92,7 +92,7 @@ def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
     For flows the table of each kind, which holds those of all flows.
     """
     of_gold = {
-        f"gold.{name}_{kind}": schema.remove(0)
+        f"gold.{name}_{kind}": schema.remove(0).append(CARRY) if kind == "aggregates" else schema.remove(0)
         for name, group in conf.groups.items()
         for kind, (schema, _) in KINDS.items()
         if group.vector or kind != "vectors"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from expectations.condition import expression
 from expectations.rule import Kind
 from expectations.suite import Suite
+from gold.schema import CARRY
 from gold.windows.spec import Group
 from orchestration.location import Location
 from orchestration.storage.delta import added, files_of, is_table, log_of, open_table
@@ -87,6 +88,10 @@ def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     all_files = (table.location / name for name in files_of(delta))
     files = all_files if table.since is None else _added(table.location, table.since, delta.version())
     rows = select_from_table(delta, map(str, files))
+    if table.name.startswith("gold.aggregates") and CARRY.name not in {
+        field.name for field in delta.schema().fields
+    }:  # written by an earlier version
+        rows = f"select *, null::double[] as {CARRY.name} from ({rows})"
     store.execute(f'create or replace view "{table.view}" as from ({rows}) where {CONDITIONS.get(table.name, "true")}')
 
 

@@ -5,7 +5,7 @@ job over the prefix of the snapshot gives it. SQL for DuckDB alone; the pages' c
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 from gold.windows.calendar import SPAN, windows_of_spans
 from orchestration.conf.place import GroupWindows
 from orchestration.storage.delta import FIRST_INSTANT, in_log, literal, open_table
-from orchestration.storage.generations import numbered
+from orchestration.storage.generations import Generation, numbered
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Part, Plant, View, views
 from orchestration.utc import to_micros
@@ -37,6 +37,8 @@ IS_LIVE = re.compile(r"gold\.(?:\w+_)?live", re.IGNORECASE)
 """The name of a view of open windows."""
 ALL_GROUPS = re.compile(r"(?<!\w)live(?!\w)")
 """Pattern in a query that can mean the view of all groups, whose name those of groups end with."""
+LINKED = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
+"""Types whose windows go on from what was closed before them: see gold.windows.links."""
 MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
     "first": ("arg_min(value, event_time)", Aggregation.FIRST),
     "stddev": ("stddev_samp(value)", Aggregation.STDDEV),
@@ -44,9 +46,9 @@ MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
     "quantiles": ("quantile_cont(value, {probabilities})", Aggregation.QUANTILE),
     "east": ("sum(sin(radians(value % 360)))", Aggregation.CIRCULAR_MEAN),
     "north": ("sum(cos(radians(value % 360)))", Aggregation.CIRCULAR_MEAN),
-    "readings": (
-        "list({{since: epoch_us(event_time), value: value}} order by event_time)",
-        *(Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE),
+    "series": (
+        "list({{'at': epoch_us(event_time), 'value': value}} order by event_time)",
+        *LINKED,
     ),
 }
 """Measures beside those that every window has, and the aggregation types that ask for them."""
@@ -56,18 +58,13 @@ VALUES = {
     Aggregation.QUANTILE: "quantiles[list_position({probabilities}, quantile)]",
     Aggregation.CIRCULAR_MEAN: "case when sqrt(east ** 2 + north ** 2) >= 1e-9 * count"
     " then round((degrees(atan2(east, north)) + 360) % 360, 9) % 360 end",
-    Aggregation.TIME_WEIGHTED_AVERAGE: "list_sum(list_transform(readings, lambda r, n: r.value *"
-    " (coalesce(readings[n + 1].since, ended * 1000000) - r.since))) / (ended * 1000000 - readings[1].since)",
-    Aggregation.COUNTER_INCREASE: "list_sum(list_transform(kept, lambda r, n: case when n = 1 then 0"
-    " when r.value >= kept[n - 1].value then r.value - kept[n - 1].value"
-    " when kept[n - 1].value between width / 2 and width and r.value >= 0 and r.value < width / 2 then width - kept[n - 1].value + r.value"
-    " else greatest(r.value, 0) end))",
+    **dict.fromkeys(LINKED, "null"),
 }
 """Measures of a window; other aggregation types are a measure by themselves."""
 SELECT = """
   select * from (with settings as (
     select * exclude (names), unnest(string_split(names, ' ')) as device_group
-    from (values {settings}) as s(names, metric, step, slide, aggregation, quantile, width, closed, keeps_aside)
+    from (values {settings}) as s(names, metric, step, slide, aggregation, quantile, closed, keeps_aside)
   ),
   arrived as ({arrived}),
   placed as (
@@ -77,19 +74,14 @@ SELECT = """
     where not (is_late and keeps_aside)
   ),
   measured as (
-    select device_group, device_id, metric, began, ended, aggregation, quantile, width, count(*) as count, min(value) as min,
+    select device_group, device_id, metric, began, ended, aggregation, quantile, count(*) as count, min(value) as min,
       max(value) as max, sum(value) as sum, arg_max(value, event_time) as latest{measures}
-    from placed where ended > closed group by device_group, device_id, metric, began, ended, aggregation, quantile, width
-  ){kept}
-  select {of_group}device_id, metric, to_timestamp(began) as window_start, to_timestamp(ended) as window_end,
-    case aggregation {values} end::double as value, count, min, max, sum, latest
-  from {measured})
+    from placed where ended > closed group by device_group, device_id, metric, began, ended, aggregation, quantile
+  )
+  select device_group, device_id, metric, to_timestamp(began) as window_start, to_timestamp(ended) as window_end,
+    case aggregation {values} end::double as value, count, min, max, sum, latest{series}
+  from measured)
 """
-KEPT = """, kept as (
-    select *, list_filter(readings, lambda r, n:
-      not coalesce(r.value = 0 and readings[n - 1].value <= readings[n + 1].value, false)) as kept from measured
-  )"""
-"""A single 0 of a counter that goes on as before is no reading."""
 STEPS = {"ended": "(floor(floor(epoch(event_time)) / slide) + 1 + nth) * slide", "began": "ended - step", "calendar": ""}
 CALENDAR = {
     "ended": f"coalesce(if(epoch(event_time) < changes, changes, later), {STEPS['ended']})",
@@ -98,33 +90,75 @@ CALENDAR = {
       on of_metric = metric and span = floor(epoch(event_time) / {SPAN})""",
 }
 """The windows of a reading where metrics have windows by the calendar: those of the span of time that it is in."""
+NEWEST = """
+  select device_group, device_id, metric, window_end, carry from ({rows}) where carry is not null
+  qualify row_number() over (partition by device_group, device_id, metric order by window_end desc, revision desc) = 1
+"""
 
 
 @dataclass(frozen=True)
 class LiveView(View):
-    """`parts`: readings, and late rows if there are any. `closed_until`: of each group that it shows, None for one without windows yet."""
+    """`parts`: readings, late rows if there are any, and so many tables of closed windows. `closed_until`: of each group that it shows,
+    None for one without windows yet."""
 
     plant: Plant | None = field(default=None, compare=False)
     closed_until: Mapping[str, datetime | None] = field(default_factory=dict, compare=False)
+    tables_of_closed: int = 0
+
+    @property
+    def _arriving(self) -> tuple[Part, ...]:
+        return self.parts[: len(self.parts) - self.tables_of_closed]
+
+    @property
+    def metrics(self) -> dict[str, "Metric"]:
+        """Metrics of its groups. ConfError where the conf has mistakes."""
+        assert self.plant is not None
+        return {metric.name: metric for name in self.closed_until for metric in self.plant.group_windows[name].metrics}
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it has windows that DuckDB alone cannot complete: see `completed`."""
+        return any(metric.aggregation in LINKED for metric in self.metrics.values())
 
     def select(self, rows: Sequence[str]) -> str:
-        """A query that DuckDB understands. ConfError where the conf has mistakes."""
+        """A query that DuckDB understands, of windows that are not linked."""
+        return f"select {', '.join(self.columns)} from ({self.windows(rows)})"
+
+    def newest(self, rows: Sequence[str]) -> str:
+        """A query of the newest closed window of each device and metric, with what it carries."""
+        if not (tables := rows[len(rows) - self.tables_of_closed :]):
+            return f"select device_group, device_id, metric, window_end, null::double[] as carry from ({self.windows(rows)}) limit 0"
+        groups = f"device_group in {literal([*self.closed_until])}"
+        return NEWEST.format(rows=" union all ".join(f"select * from {table} where {groups}" for table in tables))
+
+    def completed(self, windows: pa.Table, newest: pa.Table) -> pa.Table:
+        """Give linked windows their value."""
+        import pyarrow.compute as pc  # other queries do without these
+
+        from gold.windows.links import WINDOWS, link
+
+        is_linked = pc.is_in(windows["metric"], pa.array([m.name for m in self.metrics.values() if m.aggregation in LINKED]))
+        rows = pa.concat_tables([windows.filter(is_linked), newest], promote_options="default")
+        columns = [rows[name] if name in rows.column_names else pa.nulls(len(rows), WINDOWS.field(name).type) for name in WINDOWS.names]
+        made = link(pa.table(columns, WINDOWS.names).cast(WINDOWS), self.metrics)
+        return pa.concat_tables(
+            [windows.filter(pc.invert(is_linked)).select(self.columns), made.select(self.columns)], promote_options="permissive"
+        )
+
+    def windows(self, rows: Sequence[str]) -> str:
+        """A query of all windows, those that are linked with their `series` in place of a value."""
         assert self.plant is not None
-        windows = {name: self.plant.group_windows[name] for name in self.closed_until}
-        metrics = {metric.name: metric for group in windows.values() for metric in group.metrics}
+        windows, metrics = {name: self.plant.group_windows[name] for name in self.closed_until}, self.metrics
         kinds = sorted({metric.aggregation for metric in metrics.values()})
         probabilities = sorted({metric.quantile for metric in metrics.values() if metric.quantile is not None})
         values = (f"when '{kind}' then {VALUES.get(kind, kind).format(probabilities=probabilities)}" for kind in kinds)
         spans = ", ".join(self._spans(metrics.values()))
-        has_counters = Aggregation.COUNTER_INCREASE in kinds
         return SELECT.format(
             settings=", ".join(self._settings(windows)),
             arrived=self._arrived(rows, max(metric.longest_seconds for metric in metrics.values())),
             **({name: sql.format(spans=spans) for name, sql in CALENDAR.items()} if spans else STEPS),
             measures="".join(_measures(kinds)).format(probabilities=probabilities),
-            kept=KEPT if has_counters else "",
-            measured="kept" if has_counters else "measured",
-            of_group="device_group, " if self.columns == COLUMNS else "",
+            series=", series" if self.is_linked else "",
             values=" ".join(values),
         )
 
@@ -136,21 +170,15 @@ class LiveView(View):
             alike.setdefault((self.closed_until[name], group.keeps_late_aside, metrics), []).append(name)
         for (closed, keeps_late_aside, _), names in alike.items():
             for metric in windows[names[0]].metrics:
-                cells = (
-                    " ".join(names),
-                    metric.name,
-                    metric.window_seconds,
-                    metric.every_seconds,
-                    metric.aggregation.value,
-                )
-                numbers = (metric.quantile, metric.wraps_at, EVER if closed is None else closed.timestamp())
+                cells = (" ".join(names), metric.name, metric.window_seconds, metric.every_seconds, metric.aggregation.value)
+                numbers = (metric.quantile, EVER if closed is None else closed.timestamp())
                 written = (*map(literal, cells), *(f"{'null' if number is None else number}::double" for number in numbers))
                 yield f"({', '.join(written)}, {keeps_late_aside})"
 
     def _spans(self, metrics: Collection[Metric]) -> Iterator[str]:
         """Yield a row for each calendar metric and span of time that readings may be in, by the logs."""
         calendars = [(metric, calendar) for metric in metrics if (calendar := metric.calendar)]
-        logs = [in_log(open_table(part.location, part.version), "min.event_time", "max.event_time") for part in self.parts if calendars]
+        logs = [in_log(open_table(part.location, part.version), "min.event_time", "max.event_time") for part in self._arriving if calendars]
         micros = [at for log in logs for column in log.columns for at in column.cast(pa.int64()).drop_null().to_pylist()]
         for metric, calendar in calendars if micros else ():
             earliest = self._bound(metric.longest_seconds) or FIRST_INSTANT + timedelta(days=366)
@@ -169,7 +197,7 @@ class LiveView(View):
         bound = f" and event_time >= timestamptz '{earliest}'" if earliest else ""
         return " union all ".join(
             f"select device_id, metric, event_time, value, groups, {is_late} as is_late from {table} where {part.where}{bound}"
-            for table, part, is_late in zip(rows, self.parts, ("false", "true"), strict=False)
+            for table, part, is_late in zip(rows, self._arriving, ("false", "true"), strict=False)
         )
 
 
@@ -197,6 +225,13 @@ def _of_snapshot(plant: Plant, snapshot: Snapshot, text: str | None) -> Iterator
     closed = {group: snapshot.closed_until.get(stream) for group, stream in plant.stream_of.items()}
     if closed and snapshot.versions.get("silver.readings", -1) >= 0:
         for group in (group for group in closed if text is None or f"{group}_live" in text):
-            yield LiveView(f"gold.{group}_live", parts, COLUMNS[1:], (), plant, {group: closed[group]})
+            of_group = _tables_of_closed(plant, snapshot, generation, [group])
+            yield LiveView(f"gold.{group}_live", (*parts, *of_group), COLUMNS[1:], (), plant, {group: closed[group]}, len(of_group))
         if text is None or ALL_GROUPS.search(text):
-            yield LiveView("gold.live", parts, COLUMNS, (), plant, closed)
+            of_all = _tables_of_closed(plant, snapshot, generation, closed)
+            yield LiveView("gold.live", (*parts, *of_all), COLUMNS, (), plant, closed, len(of_all))
+
+
+def _tables_of_closed(plant: Plant, snapshot: Snapshot, generation: Generation, groups: Iterable[str]) -> tuple[Part, ...]:
+    names = {generation.gold(plant.stream_of[group], "aggregates") for group in groups}
+    return tuple(Part(generation.table(plant.lake, name), snapshot.versions[name]) for name in sorted(names & snapshot.versions.keys()))

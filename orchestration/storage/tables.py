@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import Schema
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
-from gold.schema import ALERTS, FLOW_KINDS, KINDS, WINDOW_KEY
+from gold.schema import ALERTS, CARRY, FLOW_KINDS, KINDS, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -84,7 +84,8 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     for stream in conf.streams:
         for kind, (schema, key) in KINDS.items():
             of_key = (*key, "revision") if key else (*WINDOW_KEY,)
-            declared[generation.gold(stream, kind)] = schema, (*of_key, "gold_batch")
+            in_table = schema.append(CARRY) if kind == "aggregates" else schema
+            declared[generation.gold(stream, kind)] = in_table, (*of_key, "gold_batch")
     for kind in {flow.table for flow in conf.flows.values()}:
         schema, key = FLOW_KINDS[kind]
         declared[f"gold.{kind}"] = schema, ("flow", *key)
@@ -97,9 +98,10 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 
 
 def ensure(table: Table) -> None:
-    """Create the table unless it is there; refuse one that has other columns than declared. Alerts of earlier versions have fewer."""
+    """Create the table unless it is there; refuse one that has other columns than declared. Alerts and windows of earlier versions have
+    fewer."""
     create(table.location, table.schema, {STATISTICS: ",".join(table.statistics)}, table.partition)
-    if table.name == "gold.alerts":
+    if table.name.startswith(("gold.alerts", "gold.aggregates")):
         widen(table.location, table.schema)
     declared, table_there = Schema.from_arrow(table.schema), open_table(table.location)
     actual, wanted = _types(table_there.schema().to_json()), _types(declared.to_json())

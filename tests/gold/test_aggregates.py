@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold.windows.aggregates import aggregates
+from gold.windows.chains import chained
 from gold.windows.spec import Group
 from silver.aggregation import Aggregation
-from silver.metric import Metric, Wrapping
+from silver.metric import Metric
 from tests.rows import at, measured, rows_of
 from tests.window_values import ODD, TYPES, value_of
 
@@ -19,7 +20,7 @@ from tests.window_values import ODD, TYPES, value_of
 def windows(spark: SparkSession, rows: list[Any], metrics: list[Metric], groups: list[Group] | None = None) -> list[Any]:
     by_name = {metric.name: metric for metric in metrics}
     kitchen = Group("kitchen", tuple(by_name), 600, "kitchen")
-    found = aggregates(measured(spark, rows), groups or [kitchen], by_name)
+    found = chained(aggregates(measured(spark, rows), groups or [kitchen], by_name), None, by_name)
     return rows_of(found.orderBy("device_group", "device_id", "metric", "window_end"))
 
 
@@ -58,7 +59,7 @@ def test_every_aggregation_type_gives_its_value_beside_the_measures_that_all_hav
         "stddev": round((14 / 3) ** 0.5, 12),
         "quantile": 2.5,
         "time_weighted_average": round((3 + 1 + 2 + 57 * 6) / 60, 12),  # the last one holds to the end
-        "counter_increase": 6.0,  # reset to 1, then to 2 and 6
+        "counter_increase": 6.0,  # begins at 1, to 2 and 6
         "circular_mean": 2.999771456,  # a little less than the average of 3
     }
     assert {(row["count"], row.min, row.max, row.sum, row.latest) for row in found.values()} == {(4, 1.0, 6.0, 12.0, 6.0)}
@@ -81,27 +82,13 @@ def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_and_the_last
     assert [row.value for row in found] == [(20 * 10.0 + 10 * 40.0) / 30, 7.0]
 
 
-def test_a_counter_rises_across_a_glitch_to_zero_and_a_reset(spark: SparkSession) -> None:
-    expected = {
-        (100.0, 0.0, 103.0): 3.0,  # the 0 is a glitch
-        (100.0, 0.0, 4.0): 4.0,  # the counter was reset
-        (100.0, 0.0, 0.0, 103.0): 103.0,  # two zeros are a reset
-        (990.0, 5.0): 5.0,
-        (5.0,): 0.0,
-    }
-    assert values(spark, Metric("c", Aggregation.COUNTER_INCREASE, 60), *expected) == [*expected.values()]
-
-
-def test_a_counter_wraps_from_its_upper_half_to_its_lower_half(spark: SparkSession) -> None:
-    expected = {
-        (990.0, 5.0): 15.0,
-        (990.0, 0.0, 995.0, 3.0): 5.0 + 8.0,  # a glitch, then a wrap
-        (400.0, 5.0): 5.0,  # not from the upper half: a reset
-        (990.0, 600.0): 600.0,  # not to the lower half
-        (1001.0, 5.0): 5.0,  # above the width
-    }
-    wrapping = Metric("c", Aggregation.COUNTER_INCREASE, 60, counter=Wrapping(1000.0))
-    assert values(spark, wrapping, *expected) == [*expected.values()]
+def test_a_counter_goes_on_from_the_window_before_whatever_lies_between_and_sliding_windows_too(spark: SparkSession) -> None:
+    rows = [
+        ("oven", "c", value, at(time)) for time, value in (("12:00:10", 5.0), ("12:00:50", 7.0), ("12:03:20", 12.0), ("12:04:10", 15.0))
+    ]
+    assert [row.value for row in windows(spark, rows, [Metric("c", Aggregation.COUNTER_INCREASE, 60)])] == [2.0, 5.0, 3.0]
+    sliding = windows(spark, rows, [Metric("c", Aggregation.COUNTER_INCREASE, 120, slide_seconds=60)])
+    assert [row.value for row in sliding] == [2.0, 2.0, 5.0, 8.0, 3.0]
 
 
 def test_the_mean_of_angles_is_theirs_on_the_circle_and_null_where_they_cancel_out(spark: SparkSession) -> None:
@@ -119,7 +106,7 @@ def test_every_aggregation_type_is_its_definition_however_readings_are_ordered_a
     for seed, pieces in ((1, 1), (2, 7)):
         random.Random(seed).shuffle(rows)
         groups = [Group("kitchen", tuple(TYPES), 600, "kitchen")]
-        found = rows_of(aggregates(measured(spark, rows).repartition(pieces), groups, TYPES))
+        found = rows_of(chained(aggregates(measured(spark, rows).repartition(pieces), groups, TYPES), None, TYPES))
         assert len(found) == len(ODD) * len(TYPES)
         for row in found:
             size = max(360.0, abs(row.min), abs(row.max))

@@ -179,12 +179,14 @@ def test_a_duty_cycle_is_the_share_of_the_known_time() -> None:
         ([90, 95, 4], 14, 0, 1, 0),
         ([95, 0, 4], 9, 0, 1, 0),
         ([40, 7, 9], 9, 0, 0, 1),
-        ([5, 0, 0, 7], 7, 0, 0, 1),
+        ([5, 0, 0, 7], 2, 1, 0, 0),
         ([0, 0, 3], 3, 0, 0, 0),
     ],
 )
 def test_a_counter_tells_glitch_wrap_and_reset_apart(values: list[float], rise: float, glitches: int, wraps: int, resets: int) -> None:
-    (found,) = stepped(Counter("energy", 1000, 100), [("a", "energy", at, value) for at, value in enumerate(values)])
+    (found,) = stepped(
+        Counter(metric="energy", every_seconds=1000, wraps_at=100), [("a", "energy", at, value) for at, value in enumerate(values)]
+    )
     assert (found["value"], found["glitches"], found["wraps"], found["resets"]) == (rise, glitches, wraps, resets)
 
 
@@ -205,7 +207,7 @@ KINDS: list[tuple[Kind, list[Any]]] = [
     (Silence(6), []),
     (Distance("x", "y", 10), []),
     (DutyCycle("x", "p", 10, 13), [lambda value: None if value == 4 else value > 1]),
-    (Counter("x", 10, 4), []),
+    (Counter(metric="x", every_seconds=10, wraps_at=4), []),
 ]
 
 

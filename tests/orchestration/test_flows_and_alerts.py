@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = {
     "quiet": Silence(20),
     "travel": Distance("temperature", "vibration", 120),
     "use": DutyCycle("power", "value > 4", 60, 90),
-    "energy": Counter("power", 120, 10),
+    "energy": Counter(metric="power", every_seconds=120, wraps_at=10),
 }
 FLOWS = {name: flow_of(name, kind, "kitchen" if name == "busy" else None) for name, kind in KINDS.items()}
 TABLES = sorted({f"gold.{flow.table}" for flow in FLOWS.values()})

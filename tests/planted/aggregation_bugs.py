@@ -1,18 +1,21 @@
 """Planted bugs of the aggregation types that look at times or settings: each makes values that verify names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import Column, functions
+from pyspark.sql import Column, DataFrame, functions
 
 from gold.windows import aggregates
+from gold.windows.chains import chained
 from gold.windows.spec import Group, Vector
+from orchestration.engine import windows
+from orchestration.engine.chains import CHAINED
 from silver.aggregation import Aggregation
-from silver.metric import Metric, Wrapping
+from silver.metric import CounterRule, Metric
 from tests.lakes import event, land, minutes, run
 from tests.planted.day import START, Day
 
@@ -27,8 +30,17 @@ def without_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(aggregates, "F", SimpleNamespace(**vars(functions) | {"array_sort": lambda of: functions.sort_array(of, asc=False)}))
 
 
-def other_increase(old: str, new: str) -> Callable[[pytest.MonkeyPatch], None]:
-    return lambda patch: patch.setattr(aggregates, "INCREASE", aggregates.INCREASE.replace(old, new))
+def other_metric(name: str, **settings: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Windows of a chain are made by other settings of a metric."""
+
+    def made(rows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str, Metric]) -> DataFrame:
+        return chained(rows, recorded, {**metrics, name: replace(metrics[name], **settings)})
+
+    return lambda patch: patch.setattr(windows, "chained", made)
+
+
+def without_windows_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(windows, "newest_carries", lambda *_: CHAINED.empty_table())
 
 
 def every_type(day: Day) -> list[str]:
@@ -37,7 +49,7 @@ def every_type(day: Day) -> list[str]:
         metric.name: metric
         for metric in (
             Metric("valve", Aggregation.TIME_WEIGHTED_AVERAGE, 600),
-            Metric("meter", Aggregation.COUNTER_INCREASE, 600, counter=Wrapping(1000.0)),
+            Metric("meter", Aggregation.COUNTER_INCREASE, 600, counter=CounterRule(wraps_at=1000.0)),
             Metric("load", Aggregation.QUANTILE, 600, quantile=0.95),
             Metric("wind", Aggregation.CIRCULAR_MEAN, 600, slide_seconds=300),
         )
@@ -47,7 +59,7 @@ def every_type(day: Day) -> list[str]:
     typed = Day(made, day.spark)
     for name, hours in (("1.json", (0, 1)), ("2.json", (0.99, 2, 5))):
         times = [time for hour in hours for time in minutes(START + timedelta(hours=hour), 40, 1.3)]
-        counted = [0 if n % 11 == 5 else 90 if n % 13 == 7 else 170 * n % 1000 for n in range(len(times))]
+        counted = [0 if n % 11 == 5 else 60 * n % 1000 - 15 * (n % 7 == 3) for n in range(len(times))]
         lines = [
             event("oven", of, [n % 7, counted[n], n * n % 31, 355 + n % 13][k], time)
             for n, time in enumerate(times)
@@ -59,11 +71,10 @@ def every_type(day: Day) -> list[str]:
 
 
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {
-    "time weights": (other_value(Aggregation.TIME_WEIGHTED_AVERAGE, lambda _: functions.expr("sum / count")), every_type),
     "order of readings": (without_order, every_type),
-    "glitches of a counter": (lambda patch: patch.setattr(aggregates, "WITHOUT_GLITCHES", "readings"), every_type),
-    "wraps of a counter": (other_increase("between {width} / 2 and {width}", "> {width} * 2"), every_type),
-    "resets of a counter": (other_increase("greatest(reading.value, 0D)", "0D"), every_type),
+    "glitches of a counter": (other_metric("meter", counter=CounterRule(wraps_at=1000.0, glitch_amount=0)), every_type),
+    "wraps of a counter": (other_metric("meter", counter=None), every_type),
+    "rises between windows": (without_windows_before, every_type),
     "probability of a quantile": (other_value(Aggregation.QUANTILE, lambda _: functions.col("max")), every_type),
     "circle of angles": (other_value(Aggregation.CIRCULAR_MEAN, lambda _: functions.expr("sum / count % 360")), every_type),
 }

@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
     "open": Sessions(60, "door"),
     "answered": Pairs("command", "power", 20),
     "oven_state": StateMachine("power", "idle", (*IN_TURNS, Transition("hot", "left_on", None, 90))),
-    "used": Counter("meter", 300, 100),
+    "used": Counter(metric="meter", every_seconds=300, wraps_at=100),
 }
 ALERTS = (
     Alert("hot", Signal("reading", "power"), "value > 7", "value < 3", for_seconds=250, keep_firing_seconds=30),

@@ -7,7 +7,7 @@ import duckdb
 from gold.windows.spec import Group, Late
 from orchestration.audit.verify.alert_steps import SECOND, Step
 from orchestration.audit.verify.compare import NEAR
-from orchestration.audit.verify.gold_windows import EVER, vectors, windows
+from orchestration.audit.verify.gold_windows import EVER, IN_ORDER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
 from orchestration.audit.verify.store import AGGREGATES, IDENTITY, LATE_FOR_GROUP, NUMBERS, VECTORS, fill, listed, record
 from orchestration.conf.model import Conf
@@ -77,6 +77,7 @@ def make_first_emitted(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot,
     on = "f.device_id = w.device_id and f.metric = w.metric and f.window_end = w.window_end"
     first = f"select w.* replace ({same}) from windows w left join first_aggregates f on {on}"
     store.execute(f"create or replace temp table windows as {first}")
+    _take_recorded_chains(store, conf, group)
     if group.vector is not None:
         vectors(store, group, group.vector, conf.metrics)
         taken = "coalesce(len(f.filled) > 0, false)" if group.late is Late.AMEND else "false"
@@ -84,3 +85,13 @@ def make_first_emitted(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot,
         on = "f.entity = v.entity and f.window_end = v.window_end"
         filled = f"select v.* replace ({columns}) from vectors v left join first_vectors f on {on}"
         store.execute(f"create or replace temp table vectors as {filled}")
+
+
+def _take_recorded_chains(store: duckdb.DuckDBPyConnection, conf: Conf, group: Group) -> None:
+    """Take windows that go on from those before as recorded, where some are amended: which were by then depends on what came when."""
+    of_chains = f"metric in {literal([name for name in group.metrics if conf.metrics[name].aggregation in IN_ORDER])}"
+    if of_chains != "metric in ()" and store.execute(f"from all_aggregates where revision > 0 and {of_chains} limit 1").fetchall():
+        others = f"select * from windows where not {of_chains}"
+        store.execute(
+            f"create or replace temp table windows as {others} union all by name select * from first_aggregates where {of_chains}"
+        )

@@ -1,7 +1,7 @@
 """Flows of flows.yml once more, from all readings that came in time, by SQL of DuckDB and, where a state goes on, row by row in Python."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -11,11 +11,13 @@ import duckdb
 from gold.flows.spec import Counter, Distance, DutyCycle, FlowSpec, Join, Pairs, Sessions, Silence, StateMachine
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
 from orchestration.audit.verify.conditions import evaluated
+from orchestration.audit.verify.counters import Meter
 from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
 from orchestration.audit.verify.lanes import passed
 from orchestration.audit.verify.store import IDENTITY, PART_OF_EVENT, READINGS, column_names, fill, listed, record
 from orchestration.storage.delta import literal
+from orchestration.utc import to_micros
 
 Row = tuple[Any, ...]
 SIDE = "{0}_device VARCHAR, {0}_time TIMESTAMP, {0}_value DOUBLE, {0}_bronze_batch BIGINT, {0}_bronze_row BIGINT, {0}_part INTEGER"
@@ -99,7 +101,7 @@ DUTY_CYCLE = """
 """
 WINDOW_START = "make_timestamp(whole_multiple(epoch_us(event_time), {}000000))"
 COUNTS = ("glitches", "wraps", "resets")
-STEPS = "device_id VARCHAR, event_time TIMESTAMP, rise DOUBLE, glitches BIGINT, wraps BIGINT, resets BIGINT"
+STEPS = "device_id VARCHAR, event_time TIMESTAMP, rise DOUBLE, glitches BIGINT, wraps BIGINT, resets BIGINT, value DOUBLE"
 
 
 def flow_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, flow: FlowSpec) -> Outcome:
@@ -166,7 +168,7 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
             sql = (
                 f"select device_id, {WINDOW_START.format(every)} as window_start, sum(rise) as value, max(rise) as highest,"
-                f" count(*) as count, {counts}, max(abs(rise)) as size from steps_of_flow group by all"
+                f" count(*) as count, {counts}, max(abs(value)) as size from steps_of_flow group by all"
             )
             _make(store, _closed(sql, every), until=until)
 
@@ -230,19 +232,9 @@ def _states(machine: StateMachine, rows: list[Row], until: datetime) -> Iterator
 
 
 def _steps(counter: Counter, rows: list[Row]) -> Iterator[Row]:
-    """From each reading to the next that counts: 0 after more than 0 is put aside, and the one behind it says what it was."""
-    base: float | None = None
-    aside = False
-    for index, (device_id, at, value, *_) in enumerate(rows):
-        now = float(value)
-        before = float(rows[index - 1][2]) if index else 0.0
-        if base is None:
-            base = now
-        elif now == 0 and before > 0:
-            aside = True
-        else:
-            fell = now < base
-            wrapped = fell and counter.wraps_at is not None and now < counter.wraps_at / 2 < base
-            rise = now - base if not fell else now + (counter.wraps_at or 0.0) - base if wrapped else now
-            yield device_id, at, rise, int(aside and not fell), int(wrapped), int(fell and not wrapped)
-            base, aside = now, False
+    """Yield what the meter of a device rose by to each reading but the first."""
+    meter = Meter(counter)
+    for device_id, at, value, *_ in rows:
+        rise = meter.read(to_micros(at.replace(tzinfo=UTC)), float(value))
+        if rise is not None:
+            yield device_id, at, rise.amount, int(rise.glitch), int(rise.wrap), int(rise.reset), float(value)

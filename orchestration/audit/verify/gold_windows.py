@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 
 import duckdb
 
@@ -9,10 +11,12 @@ from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.calendar_windows import make_calendar_windows
 from orchestration.audit.verify.compare import NEAR
 from orchestration.audit.verify.confs import ConfHistory
+from orchestration.audit.verify.counters import increases
 from orchestration.audit.verify.store import fill
 from orchestration.storage.delta import literal
+from orchestration.utc import from_micros
 from silver.aggregation import Aggregation
-from silver.metric import Metric
+from silver.metric import CounterRule, Metric
 
 OF_TYPE = {
     Aggregation.AVERAGE: "sum(value) / count(*)",
@@ -26,23 +30,23 @@ OF_TYPE = {
     Aggregation.MEDIAN: "median(value) {of}",
     Aggregation.QUANTILE: "(quantile_cont(value, {probabilities}) {of})[list_position({probabilities}, any_value(quantile))]",
     Aggregation.TIME_WEIGHTED_AVERAGE: "sum(value * held) {of} / sum(held) {of}",
-    Aggregation.COUNTER_INCREASE: "sum(rise) {of}",
+    Aggregation.COUNTER_INCREASE: "any_value(rise)",
     Aggregation.CIRCULAR_MEAN: "case when {length} >= 1e-9 then round((degrees(atan2({east}, {north})) + 360) % 360, 9) % 360 end",
 }
-"""`held`: microseconds from a reading to the next one, or to the end of the window; `rise`: of a counter since the reading before."""
+"""`held`: microseconds from a reading to the next one, or to the end of the window; `rise`: of the counter in the window."""
 ANGLE = {"east": "sum(sin(radians(value % 360))) {of}", "north": "sum(cos(radians(value % 360))) {of}"}
 LENGTH = "(sqrt(({east}) ** 2 + ({north}) ** 2) / count(*))"
 IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
-STEPS = "metric VARCHAR, step BIGINT, slide BIGINT, aggregation VARCHAR, quantile DOUBLE, width DOUBLE"
+STEPS = "metric VARCHAR, step BIGINT, slide BIGINT, aggregation VARCHAR, quantile DOUBLE"
 FEATURES = "place BIGINT, feature VARCHAR, device_id VARCHAR, metric VARCHAR"
 # A remainder that is never negative, also of instants before 1970.
 WHOLE_MULTIPLE = "create or replace macro whole_multiple(a, b) as a - ((a % b) + b) % b"
 PLACED = """
   create or replace temp table placed as
   with member as (
-    select c.*, s.step, s.slide, s.aggregation, s.quantile, s.width, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
+    select c.*, s.step, s.slide, s.aggregation, s.quantile, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
     from counted c join steps s using (metric)
-    where list_contains(groups, $name) and event_time >= $since and not (is_late and $without_late)
+    where list_contains(groups, $name) and (event_time >= $since or aggregation in {in_order}) and not (is_late and $without_late)
   )
   select * exclude (name, begins, ends), begins as window_start, ends as window_end
   from member m asof join calendar_windows c on c.name = m.metric and m.event_time >= c.begins
@@ -53,26 +57,19 @@ PLACED = """
     from member where step is not null
   )
 """
-# A single 0 of a counter that goes on as before is no reading. A fall from the upper half of the width to the lower one is a wrap; at any
-# other fall the counter has begun at 0.
 NEIGHBOURS = """
   (with in_order as (
-    select *, coalesce(lead(event_time) over near, window_end) as until,
-      value = 0 and lag(value) over near <= lead(value) over near as is_glitch
+    select *, coalesce(lead(event_time) over (partition by device_id, metric, window_end order by event_time), window_end) as until
     from {placed} where aggregation in {in_order}
-    window near as (partition by device_id, metric, window_end order by event_time)
-  ),
-  counter as (
-    select *, lag(case when is_glitch is not true then value end ignore nulls)
-      over (partition by device_id, metric, window_end order by event_time) as before
-    from in_order
   )
-  select * exclude (until, is_glitch, before), epoch_us(until) - epoch_us(event_time) as held,
-    case when is_glitch or before is null then 0.0 when value >= before then value - before
-      when before >= width / 2 and before <= width and value >= 0 and value < width / 2 then width - before + value
-      else greatest(value, 0) end as rise
-  from counter
+  select * exclude (until), epoch_us(until) - epoch_us(event_time) as held
+  from in_order left join rises using (device_id, metric, window_end)
   union all by name from {placed} where aggregation not in {in_order})
+"""
+RISES = "device_id VARCHAR, metric VARCHAR, window_end TIMESTAMP, rise DOUBLE"
+OF_METERS = """
+  select device_id, metric, epoch_us(window_end), epoch_us(event_time), value from {placed}
+  where aggregation = 'counter_increase' order by device_id, metric, window_end, event_time
 """
 WINDOWS = """
   create or replace temp table windows as
@@ -120,14 +117,26 @@ def windows(  # noqa: PLR0917
     """
     used = [metrics[name] for name in group.metrics]
     store.execute(WHOLE_MULTIPLE)
-    steps = ((m.name, m.step_seconds, m.slide_seconds or m.step_seconds, m.aggregation.value, m.quantile, m.wraps_at) for m in used)
+    steps = ((m.name, m.step_seconds, m.slide_seconds or m.step_seconds, m.aggregation.value, m.quantile) for m in used)
     fill(store, "steps", STEPS, steps)
     make_calendar_windows(store, [metric for metric in used if metric.step is not None])
-    store.execute(PLACED, {"name": group.name, "since": _utc(since), "without_late": set_aside is not None})
+    store.execute(
+        PLACED.format(in_order=tuple(map(str, IN_ORDER))), {"name": group.name, "since": _utc(since), "without_late": set_aside is not None}
+    )
     placed = "placed" if set_aside is None else f"(from placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end))"
     if any(metric.aggregation in IN_ORDER for metric in used):
+        fill(store, "rises", RISES, _rises(store.execute(OF_METERS.format(placed=placed)).fetchall(), metrics))
         placed = NEIGHBOURS.format(placed=placed, in_order=tuple(map(str, IN_ORDER)))
     store.execute(WINDOWS.format(**_by_type(used), placed=placed), {"closed_until": _utc(closed_until)})
+
+
+def _rises(rows: list[tuple[str, str, int, int, float]], metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str, datetime, float]]:
+    for (device_id, name), of_meter in groupby(rows, itemgetter(0, 1)):
+        metric = metrics[name]
+        step = (metric.step_seconds or 0) * 1_000_000
+        slide = step if metric.slide_seconds is None else metric.slide_seconds * 1_000_000
+        for end, rise in increases(metric.counter or CounterRule(), slide, step, (row[2:] for row in of_meter)):
+            yield device_id, name, _utc(from_micros(end)), rise
 
 
 OTHERWISE = """
@@ -174,7 +183,7 @@ def windows_by_conf(  # noqa: PLR0917
 
 
 def _counts(metric: Metric) -> tuple[object, ...]:
-    return metric.aggregation, metric.quantile, metric.wraps_at
+    return metric.aggregation, metric.quantile, metric.counter
 
 
 def _by_type(used: list[Metric]) -> dict[str, str]:

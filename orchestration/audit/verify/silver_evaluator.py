@@ -24,6 +24,7 @@ from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, fill, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.payload_formats import payload_formats
+from silver.metric import Metric
 from silver.policy import UNASSIGNED_GROUP, Unknown
 from silver.spec import PayloadFormat
 
@@ -71,7 +72,7 @@ class SilverEvaluator:
         """ConfError names a rule that DuckDB cannot evaluate."""
         connection = duckdb.connect(config={"threads": 1})
         metrics = conf.metrics.values()
-        catalogue = ((m.name, m.unit, m.aggregation.value, m.step_seconds, m.minimum, m.maximum) for m in metrics)
+        catalogue = ((m.name, m.unit, m.aggregation.value, m.step_seconds, *_limits(m)) for m in metrics)
         conversions = ((m.name, unit, to.multiply, to.add) for m in metrics for unit, to in m.conversions.items())
         fill(connection, "known_metrics", CATALOGUE, catalogue)
         fill(connection, "known_conversions", CONVERSIONS, conversions)
@@ -103,6 +104,15 @@ class SilverEvaluator:
         places = pc.indices_nonzero(pc.equal(events["source"], source))
         measured = measurements(events.take(places), shape, self.conf.policy.max_payload_bytes)
         return measured.set_column(0, MEASUREMENTS.field(0), places.take(measured["event_at"]).cast(pa.int32()))
+
+
+def _limits(metric: Metric) -> tuple[float | None, float | None]:
+    """Return what values are refused below and above; of a counter also below 0, and above the value at which it wraps."""
+    least, greatest = metric.minimum, metric.maximum
+    if metric.aggregation == "counter_increase":
+        least = 0 if least is None else least
+        greatest = metric.counter.wraps_at if greatest is None and metric.counter is not None else greatest
+    return least, greatest
 
 
 VERSIONS = """

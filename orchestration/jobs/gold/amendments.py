@@ -21,10 +21,12 @@ from gold.windows.revisions import changed, latest, next_revision
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import in_blocks
 from orchestration import crash
+from orchestration.engine.chains import linked_metrics
 from orchestration.engine.lake import Lake
 from orchestration.engine.windows import Limits, Piece, Windows, by_entity, in_pieces, measured, read, with_values
 from orchestration.engine.writing import append, is_half_done
 from orchestration.errors import TidemarkError
+from orchestration.jobs.gold.linked_windows import amended
 from orchestration.storage.checkpoints import REPAIR, newest_batch
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
@@ -182,12 +184,22 @@ def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
 def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], step: Step, affected: Windows) -> None:
     longest = max(lake.conf.metrics[name].longest_seconds for group in groups for name in group.metrics)
     readings = lake.read("silver.readings").where(F.col("bronze_batch") <= step.end.bronze_batch)
-    late = _late(lake, step.end).drop("cause", "retry")
-    first, last = (F.timestamp_seconds(F.lit(seconds)) for seconds in (affected.first_end - longest, affected.last_end))
-    in_reach = readings.unionByName(late).where(F.col("event_time").between(first, last))
-    windows = recomputed(in_reach, affected.rows, groups, lake.conf.metrics).persist()
+    rows = readings.unionByName(_late(lake, step.end).drop("cause", "retry"))
+
+    def recompute(windows: DataFrame, first_end: int, last_end: int) -> DataFrame:
+        first, last = (F.timestamp_seconds(F.lit(seconds)) for seconds in (first_end - longest, last_end))
+        in_reach = rows.where(F.col("event_time").between(first, last))
+        return recomputed(in_reach, windows, groups, lake.conf.metrics)
+
+    linked = amended(lake, stream, groups, affected.rows, recompute)
+    windows = recompute(affected.rows, affected.first_end, affected.last_end)
+    if linked is not None:
+        is_other = ~F.col("metric").isin(linked_metrics(lake, groups))
+        windows = windows.where(is_other).drop("series").unionByName(linked)
+    windows = windows.persist()
     try:
-        Amendment(lake, stream, step.number, step.end.gold_batch).append(groups, replace(affected, rows=windows))
+        if (made := measured(windows)) is not None:
+            Amendment(lake, stream, step.number, step.end.gold_batch).append(groups, made)
     finally:
         windows.unpersist()
 

@@ -24,7 +24,7 @@ from orchestration.serving.sql.answer import Answer, Limits, Question, RefusedEr
 from orchestration.serving.sql.duckdb_guard import checked
 from orchestration.storage.delta import PLAIN, each_table_opened_once, files_of, literal, open_table
 from orchestration.storage.duckdb_view import quoted, select_from_table
-from orchestration.storage.live_views import duckdb_views
+from orchestration.storage.live_views import LiveView, duckdb_views
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View
@@ -196,7 +196,16 @@ def create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -
                 rows.append(f"rows_{number} as materialized (from arriving_{number})")
                 connection.register(f"arriving_{number}", pa.RecordBatchReader.from_stream(table.scan()))
         # Nothing has a name but the view: below it are rows that came after the snapshot.
-        made = f"with {', '.join(rows)} {view.select([f'rows_{number}' for number in range(len(rows))])}"
+        names = [f"rows_{number}" for number in range(len(rows))]
+        if isinstance(view, LiveView) and view.is_linked:
+            windows, newest = (
+                connection.sql(f"with {', '.join(rows)} {sql}").to_arrow_table() for sql in (view.windows(names), view.newest(names))
+            )
+            kind, rows = "table", ["linked as materialized (from arriving_linked)"]
+            connection.register("arriving_linked", view.completed(windows, newest))
+            made = "from arriving_linked"
+        else:
+            made = f"with {', '.join(rows)} {view.select(names)}"
         connection.execute(f"create schema if not exists {quoted(database)}; create {kind} {quoted(database)}.{quoted(name)} as {made}")
         for number in range(len(rows)):
             connection.unregister(f"arriving_{number}")

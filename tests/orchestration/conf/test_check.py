@@ -119,7 +119,7 @@ def test_a_setting_of_an_aggregation_type_is_asked_of_it_and_refused_of_others(m
         "c": "aggregation: quantile, quantile: -0.1",
         "d": "aggregation: max, quantile: 0.5",
         "e": "aggregation: quantile, quantile: 0.5, counter: {wraps_at: 5}",
-        "f": "aggregation: counter_increase, counter: {}",
+        "f": "aggregation: counter_increase, counter: {glitch_share: 2}",
         "g": "aggregation: counter_increase, counter: {wraps_at: 0}",
         "h": "aggregation: time_weigthed_average",
         "i": "aggregation: counter_increase",
@@ -132,7 +132,7 @@ def test_a_setting_of_an_aggregation_type_is_asked_of_it_and_refused_of_others(m
         "c.quantile is -0.1; it must be at least 0",
         "d.quantile is only for the aggregation quantile, but the metric has max; remove it, or choose quantile",
         "e.counter is only for the aggregation counter_increase, but the metric has quantile; remove it, or choose counter_increase",
-        "f.counter.wraps_at is missing; add for example `wraps_at: 4294967296`",
+        "f.counter.glitch_share is 2; it must be at most 0.5",
         "g.counter.wraps_at is 0; it must be at least 1",
         "h.aggregation is 'time_weigthed_average'; did you mean 'time_weighted_average'?",
     ]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bronze.schema import EVENTS
-from gold.schema import AGGREGATES, VECTORS
+from gold.schema import AGGREGATES, CARRY, VECTORS
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, create_suite_view, open_store
 from orchestration.quality.suites import packaged
@@ -27,7 +27,7 @@ SCHEMAS = {
     "bronze_events": EVENTS,
     "silver_readings": READINGS,
     "silver_quarantine": QUARANTINE,
-    "gold_aggregates": AGGREGATES,
+    "gold_aggregates": AGGREGATES.append(CARRY),
     "gold_vectors": VECTORS,
 }
 IDENTITY = {"bronze_batch": 0, "bronze_row": 0}
@@ -41,7 +41,8 @@ HEALTHY: dict[str, dict[str, Any]] = {
     "silver_readings": MEASURED | CATALOGUED | ARRIVED,
     "silver_quarantine": OF_EVENT | ARRIVED | dict.fromkeys(MEASURED) | {"part": 0, "broken_rules": ["value_is_a_number"]},
     "gold_aggregates": WINDOW
-    | {"device_id": "oven", "metric": "temperature", "value": 2.0, "count": 3, "min": 1.0, "max": 3.0, "sum": 6.0, "latest": 2.0},
+    | {"device_id": "oven", "metric": "temperature", "value": 2.0, "count": 3, "min": 1.0, "max": 3.0, "sum": 6.0, "latest": 2.0}
+    | {"carry": None},
     "gold_vectors": WINDOW | {"entity": "oven", "vector": [1.0, None], "missing": ["humidity"], "filled": []},
 }
 ALSO_HEALTHY: dict[str, list[dict[str, Any]]] = {
@@ -50,7 +51,7 @@ ALSO_HEALTHY: dict[str, list[dict[str, Any]]] = {
         {"value": None, "count": 1, "min": 5.0, "max": 5.0, "sum": 5.0, "latest": 5.0},  # stddev of one reading
         {"value": 3.0, "min": -9.0, "max": -1.0, "sum": -15.0, "latest": -5.0},  # count, or stddev
         {"value": 0.30000000000000004, "min": 0.1, "max": 0.1, "sum": 0.30000000000000004, "latest": 0.1},  # sums of floats
-        {"value": 213.0, "count": 7, "min": 3.0, "max": 100.0, "sum": 406.0, "latest": 3.0},  # counter: 90 100 5 100 8 100 3
+        {"value": 1550.0, "count": 2, "min": 4.0, "max": 14.0, "sum": 18.0, "latest": 14.0, "carry": [14.0, 0.0]},  # wraps at 65536
         {"value": -100.0, "count": 1, "min": -100.0, "max": -100.0, "sum": -100.0, "latest": -100.0},
     ],
 }

@@ -29,7 +29,6 @@ from silver.metric import Metric
 from tests.lakes import METRICS, conf, event, land, minutes, recorded, run
 from tests.planted.day import START
 from tests.rows import at
-from tests.test_readme import blocks
 from tests.window_values import ODD, TYPES, value_of
 
 NOON = at("12:00:00")
@@ -123,17 +122,6 @@ def test_a_mistake_in_conf_is_told_to_who_asks_for_open_windows_alone(tmp_path: 
     assert [(row["column_name"], row["column_type"].lower()) for row in described] == [
         (name, kind.replace("timestamptz", "timestamp with time zone")) for name, kind in tables.columns("gold.live")
     ]
-
-
-def test_the_query_of_the_page_counts_glitches_wraps_and_resets_of_a_counter(tmp_path: Path) -> None:
-    values = {"a": (4294967290, 0, 4294967291, 5, 0, 7, 4, 9), "b": (1, 2)}
-    rows = [
-        (device, "energy", NOON + timedelta(seconds=n), float(v), ["hall"], 1) for device, of in values.items() for n, v in enumerate(of)
-    ]
-    made = written(tmp_path, {"silver.readings": rows}, [Group("hall", ("max",), 0, "hall")], NOON)
-    (query,) = (block.partition("<<'END'")[2].partition("END")[0] for block in blocks("gold/README.md", "sh") if "glitches" in block)
-    counted = [tuple(row.values()) for row in asked(made, query)]
-    assert counted == [("a", 2, 1, 1), ("b", 0, 0, 0)]
 
 
 @pytest.mark.parametrize("late", Late)

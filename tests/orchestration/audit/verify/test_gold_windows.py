@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.audit.verify.store import opened
 from silver.aggregation import Aggregation
-from silver.metric import Metric, Wrapping
+from silver.metric import CounterRule, Metric
 from tests.rows import at
 from tests.window_values import ODD, TYPES, WIDTH, value_of
 
@@ -28,7 +29,7 @@ METRICS = {
             Metric(kind.value, kind, 60 * (1 + n % 3), quantile=0.9 if kind is Aggregation.QUANTILE else None)
             for n, kind in enumerate(Aggregation)
         ),
-        Metric("wrapping", Aggregation.COUNTER_INCREASE, 120, counter=Wrapping(WIDTH)),
+        Metric("wrapping", Aggregation.COUNTER_INCREASE, 120, counter=CounterRule(wraps_at=WIDTH)),
         Metric("lower", Aggregation.QUANTILE, 60, quantile=0.05),
         Metric("sliding", Aggregation.AVERAGE, 180, slide_seconds=60),
         Metric("overlapping.dots", Aggregation.STDDEV, 120, slide_seconds=40),
@@ -123,7 +124,11 @@ def test_windows_are_what_their_definition_says(
         assert [row[name] for name in ("count", "min", "max", "latest")] == [len(values), min(values), max(values), values[-1]]
         # Sums in another order: to 1e-9 of the largest reading, as verify compares them.
         assert row["sum"] == pytest.approx(math.fsum(values), abs=1e-9 * (1 + row["size"]))
-        assert row["value"] == pytest.approx(value_of(metric, expected[cell]), abs=1e-9 * (1 + row["value_size"]))
+        start = cell[2] - metric.step_seconds
+        before = [
+            (at / 1e6 - start, value) for *of, at, value in sorted(readings, key=itemgetter(2)) if (*of,) == cell[:2] and at < start * 1e6
+        ]
+        assert row["value"] == pytest.approx(value_of(metric, expected[cell], before), abs=1e-9 * (1 + row["value_size"]))
 
 
 @settings(phases=[Phase.generate])
