@@ -112,7 +112,7 @@ class Files(Source):
         return told_if_empty(events, partition.file, partition.position, self.shape, self._notices)
 
     def unsettled(self) -> Unsettled | None:
-        names = growing(self.landing, time.time()) if self.landing else []
+        names = growing(self.landing, time.time(), self._claims) if self.landing else []
         return Unsettled([str(file) for file in names], self.landing.settle_seconds) if self.landing and names else None
 
     def notices(self) -> Sequence[Notice]:
@@ -144,7 +144,7 @@ class Files(Source):
             if stat.st_mtime > now + landing.settle_seconds:
                 at = f"{from_micros(stat.st_mtime_ns // 1000):%Y-%m-%d %H:%M:%S} UTC"
                 self._ahead[file] = f"its time, {at}, lies ahead; it is read once it has stood still by the clock of this machine"
-            key = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
+            key = _key(file, stat, landing)
             is_claimed = key in self._claims or any(other.is_of(key, file) for other in self._former)
             if is_claimed or _is_fresh(stat, landing, now):
                 continue
@@ -165,9 +165,15 @@ class Files(Source):
         return [Claims(folder) for folder in self.others]
 
 
-def growing(landing: LandingFolder, now: float) -> list[Path]:
-    """List files that changed less than `settle_seconds` ago, which may not be whole."""
-    return sorted(file for file, stat in landing_files(landing) if _is_fresh(stat, landing, now))
+def growing(landing: LandingFolder, now: float, claims: Claims | None = None) -> list[Path]:
+    """List files that changed less than `settle_seconds` ago, which may not be whole; not those that are claimed, as a link is a change."""
+    files = ((file, _key(file, stat, landing)) for file, stat in landing_files(landing) if _is_fresh(stat, landing, now))
+    return sorted(file for file, key in files if claims is None or key not in claims)
+
+
+def _key(file: Path, stat: os.stat_result, landing: LandingFolder) -> tuple[str, str]:
+    """Return the version and the position of a file."""
+    return f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
 
 
 def _is_fresh(stat: os.stat_result, landing: LandingFolder, now: float) -> bool:
