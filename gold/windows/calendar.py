@@ -25,7 +25,10 @@ def window_of(calendar: Calendar, instant: int) -> tuple[int, int]:
 
 def windows_of_spans(calendar: Calendar, numbers: Iterable[int]) -> Iterator[tuple[int, int, int, int]]:
     """Yield for spans, numbered since 1970, the number, and begin, end and following end of windows: an instant of the span is in the first
-    window before its end, else in the second one. So engines that know zones otherwise, or not, need only a join."""
+    window before its end, else in the second one.
+
+    Engines of SQL join these, as they disagree: of two midnights DuckDB takes the later one, DataFusion that of the instant's own offset.
+    """
     for number in numbers:
         begin, end = window_of(calendar, number * SPAN)
         yield number, begin, end, window_of(calendar, end)[1]

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from gold.windows.spec import Group, Late, Vector
 from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables, open_windows
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
 from orchestration.engine.lake import Lake
 from orchestration.serving.sql.answer import Limits, Question
@@ -96,6 +98,9 @@ def test_open_windows_are_those_of_the_calendar(made: Conf) -> None:
 
 def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference(made: Conf) -> None:
     assert differences(made) == []
+    outcomes = verify(latest_snapshot(made), made, since=date(2026, 3, 28)).outcomes
+    of_gold = {outcome.table: (outcome.differences, outcome.rows > 0) for outcome in outcomes if outcome.table.startswith("gold.")}
+    assert of_gold == dict.fromkeys(("gold.days_aggregates", "gold.days_vectors", "gold.months_aggregates"), (0, True))
     lake, snapshot = Lake(made, None), find_snapshot(made.lake)
     assert snapshot is not None
     for since in (None, date(2026, 3, 28)):
