@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from expectations.wording import counted
@@ -84,8 +84,7 @@ def roles_of(sample: Sample) -> Roles | str:
     measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags, is_sure=not commas)
     if not measured:
         return _why_no_number(commas, {path: rest[path][0] for path in texts if path not in (device, zone)}, numeric, lists)
-    # A unit inside an object is of what is in that object.
-    unit = _named([path for path in texts if all(other.startswith(_parent(path)) for other in measured)], "unit")
+    unit = _unit(texts, measured)
     flags, metrics = [path for path in flags if path not in measured], {} if metric else _metrics(measured)
     read = (time, device, zone, metric, value, unit, *metrics.values())
     reasons = (
@@ -115,6 +114,13 @@ def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: 
         numbers = [path for path in numeric if not is_flag(path, rest[path])]
         value = numbers[0] if len(numbers) == 1 else None
     return (metric, value) if metric and value else (None, None)
+
+
+def _unit(texts: list[str], measured: list[str]) -> str | None:
+    """The field of the unit of all values. One inside an object is of what is in that object, and `temp_unit` beside others of `temp`."""
+    of_one = {f"{snake(last(path))}_{word}" for path in measured for word in ("unit", "units")} if measured[1:] else set()
+    of_all = [path for path in texts if all(other.startswith(_parent(path)) for other in measured) and snake(last(path)) not in of_one]
+    return _named(of_all, "unit")
 
 
 def _parent(path: str) -> str:
@@ -150,14 +156,16 @@ def _may_be_device(path: str, values: list[Scalar], rows: int) -> bool:
     return is_id and len(values) >= MOST * rows and (repeats or rank(path, "device") < vocabulary.PLAIN_DEVICES)
 
 
-def _flag(name: str, path: str, values: list[Scalar], metrics: Iterable[str], rows: int) -> Flag:
-    """`temp_valid` beside `temp` is of that metric only."""
+def _flag(name: str, path: str, values: list[Scalar], metrics: Mapping[str, str], rows: int) -> Flag:
+    """`temp_valid` beside `temp` is of that metric only, and so is one that stands in an object with one value of several."""
     seen = Counter(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
     words: list[str] = next((words for name, words in vocabulary.WORDS["good"].items() if re.fullmatch(name, snake(last(path)))), [])
     good = next((value for value in seen if value.lower() in words), None)
     said, best = f"attributes['{name}']", good or seen.most_common(1)[0][0]
     said = said if len(values) == rows else f"coalesce({said}, '{best}')"
-    metric = next((metric for metric in metrics if snake(last(path)).startswith(f"{metric.lower()}_")), None)
+    own = [metric for metric in metrics if re.fullmatch(rf"{re.escape(snake(metric))}_.*|.*_{re.escape(snake(metric))}", snake(last(path)))]
+    near = [metric for metric, field in metrics.items() if (above := _parent(field.removeprefix(ELEMENT))) and above in path]
+    metric = own[0] if own else near[0] if len(near) == 1 < len(metrics) else None
     return Flag(path, dict(seen), (f"metric <> '{metric}' or " if metric else "") + f"{said} = '{best}'", is_sure=good is not None)
 
 

@@ -32,6 +32,14 @@ def is_called(path: str, pattern: str) -> bool:
     return re.fullmatch(WORDS["patterns"][pattern], snake(last(path))) is not None
 
 
+def unit_in(name: str) -> str | None:
+    """The unit that a name ends with: in brackets, as in `Flow [m3/h]`, or behind the last `_`."""
+    if brackets := re.search(r"\S.*[\[(]\s*([^\[\]()]*[^\W\d][^\[\]()]*|%|°C|°F)\s*[\])]\s*$", name):
+        return brackets[1].strip()
+    parts = snake(name).split("_")
+    return next((WORDS["units"][end] for n in (2, 1) if parts[n:] and (end := "_".join(parts[-n:])) in WORDS["units"]), None)
+
+
 def last(path: str) -> str:
     return path.rsplit(".", 1)[-1]
 

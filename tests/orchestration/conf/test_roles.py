@@ -110,6 +110,15 @@ FLAGS = [
     pytest.param(
         {"quality": lambda n: "Good" if n else None}, {"quality_is_good": "coalesce(attributes['quality'], 'Good') = 'Good'"}, id="rare"
     ),
+    pytest.param({"error": lambda n: n % 2}, {"quality_is_good": "attributes['quality'] = '0'"}, id="errors"),
+    pytest.param({"sts": lambda n: "OK" if n else "bad"}, {"quality_is_good": "attributes['quality'] = 'OK'"}, id="sts"),
+    pytest.param({"code": 7}, {}, id="a code that nobody knows is left to the reader"),
+    pytest.param({"status_x": "ok"}, {}, id="the status of one metric in another order"),
+    pytest.param(
+        {"y": lambda n: {"v": 2.5, "q": "good" if n else "bad"}},
+        {"quality_is_good": "metric <> 'y' or attributes['quality'] = 'good'"},
+        id="below one value",
+    ),
     pytest.param({"status": "running"}, {}, id="words that do not say what is good are left to the reader"),
 ]
 
@@ -127,6 +136,40 @@ def test_words_for_no_value_and_of_switches_are_declared(propose: Propose) -> No
     ]
     shape = propose(rows).sources["sample"].payload_format
     assert (shape.not_measured, shape.words, shape.device.field) == (("---", "unknown"), {"state": {"on": 1, "off": 0}}, "entity_id")
+
+
+UNITS = [
+    pytest.param({"temp": 20.5, "power_kw": 3.5, "Flow [m3/h]": 1.5, "Druck (bar)": 2.5}, ["kW", "m3/h", "bar", None], id="names"),
+    pytest.param({"t": {"v": 20.5, "u": "degC"}, "p": {"v": 1.5, "u": "hPa"}, "temp": 1.5}, ["degC", "hPa", None], id="beside each value"),
+    pytest.param({"temp": 20.5, "temp_unit": "C", "hum": 40.5}, ["C", None], id="a field named after the metric"),
+    pytest.param({"temp (2)": 20.5, "mean_m": 1.5}, [None, None], id="no units"),
+]
+
+
+@pytest.mark.parametrize(("fields", "units"), UNITS)
+def test_units_stand_in_names_or_beside_values(fields: dict[str, Any], units: list[str | None], propose: Propose) -> None:
+    metrics = propose([json.dumps(event) for event in in_minutes(dev="a", **fields)]).metrics
+    assert sorted(map(str, (metric.unit for metric in metrics.values()))) == sorted(map(str, units))
+
+
+def test_what_only_rises_is_a_counter_soon_where_its_name_says_so(propose: Propose) -> None:
+    rows = in_minutes(
+        40, dev="a", energy=lambda n: n // 2 + 0.5, temp=lambda n: 20.5 + n % 7, level=lambda n: n + 0.5, total=lambda n: 9.5 - n
+    )
+    aggregations = {name: str(metric.aggregation) for name, metric in propose([json.dumps(row) for row in rows[::-1]]).metrics.items()}
+    assert aggregations == {"energy": "counter_increase", "temp": "average", "level": "counter_increase", "total": "average"}
+
+
+def test_a_field_that_divides_the_fleet_gives_groups_with_the_metrics_of_their_devices(propose: Propose) -> None:
+    kinds = {"p1": "Pump", "p2": "Pump", "f1": "Fan"}
+    rows = [
+        {"ts": START + n, "device": name, "asset": {"type": kind}, ("flow" if kind == "Pump" else "speed"): n + 0.5 - n % 3}
+        for n in range(4)
+        for name, kind in kinds.items()
+    ]
+    conf = propose([json.dumps(row) for row in rows])
+    assert {name: group.metrics for name, group in conf.groups.items()} == {"fan": ("speed",), "pump": ("flow",)}
+    assert {name: device.groups for name, device in conf.devices.items()} == {"f1": ("fan",), "p1": ("pump",), "p2": ("pump",)}
 
 
 def test_units_with_known_conversions_are_converted_where_they_are_of_one_metric(propose: Propose) -> None:
