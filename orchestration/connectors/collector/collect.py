@@ -37,6 +37,7 @@ async def _serve_kinesis(pushed: Pushed, notify: Notify) -> Served:
 
 
 SILENT_SECONDS, MOST_SAID = 60.0, 1_000
+OF_CONNECTIONS = re.compile(r" is closed: |^a connection failed")
 KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
     HttpSettings: http_server.serve,
     TcpSettings: tcp.serve,
@@ -67,6 +68,9 @@ def sparing(notify: Notify) -> Notify:
     said_at, unsaid = dict[str, float](), Counter[str]()
 
     def say(line: str) -> None:
+        if not OF_CONNECTIONS.search(line):
+            notify(line)
+            return
         what = re.sub(r"\d+", "#", line.partition(" is closed: ")[2] or line)
         now = time.monotonic()
         if now < said_at.get(what, -inf) + SILENT_SECONDS:

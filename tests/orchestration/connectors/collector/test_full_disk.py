@@ -65,6 +65,9 @@ def test_lines_about_connections_are_said_once_a_minute_with_their_number(monkey
         say(f"connection/ab-{number} from ('127.0.0.1', {number}) is closed: the disk takes no more")
         say(f"connection/ab-{number} from ('127.0.0.1', {number}) is closed: it sent nothing for 30 seconds")
     assert [line.partition(" is closed: ")[2] for line in said] == ["the disk takes no more", "it sent nothing for 30 seconds"]
+    say("source hall is down")
+    say("source hall is down")
+    assert said[2:] == ["source hall is down"] * 2
     now[0] = 61.0
     say("connection/ab-99 from ('127.0.0.1', 99) is closed: the disk takes no more")
     assert said[-1].endswith("the disk takes no more (and 49 times since the last time)")
