@@ -46,7 +46,7 @@ PLACED = """
   with member as (
     select c.*, s.step, s.slide, s.aggregation, s.quantile, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
     from counted c join steps s using (metric)
-    where list_contains(groups, $name) and (event_time >= $since or aggregation in {in_order}) and not (is_late and $without_late)
+    where list_contains(groups, $name) and (event_time >= $since or s.aggregation in {in_order}) and not (is_late and $without_late)
   )
   select * exclude (name, begins, ends), begins as window_start, ends as window_end
   from member m asof join calendar_windows c on c.name = m.metric and m.event_time >= c.begins
