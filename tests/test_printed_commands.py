@@ -18,6 +18,7 @@ from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, Noti
 from orchestration.alerts.records import SILENCES, NotedSilence
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
+from orchestration.connectors.sinks.dead_rows import DEAD_ROWS
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
 from orchestration.storage.gate_state import RELEASES, Release
 from orchestration.storage.log import Log
@@ -59,7 +60,9 @@ ELSEWHERE = {
 """Beginnings of lines that are run elsewhere, and where."""
 CONF = """
 --- flows
-flows: {commands: {join: {left: door_open, right: power, until_seconds: 30, keep: left}}}
+flows:
+  commands: {join: {left: door_open, right: power, until_seconds: 30, keep: left}}
+  oven_state: {states: {metric: temperature, initial: cold, transitions: [{from: cold, to: heating, when: value > 50}]}}
 --- alerts
 alerts: {oven_too_hot: {reading: temperature, when: value > 280}}
 channels: {shift: {webhook: {url: "http://127.0.0.1:1/"}}}
@@ -78,6 +81,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "gold.kitchen_aggregates": [WINDOW | {"device_id": "oven-01", "metric": "temperature", "value": 300.0, "count": 1}],
     "gold.kitchen_vectors": [WINDOW | {"entity": "oven-01", "vector": [300.0, 40.0, 9.0, 0.0], "missing": [], "filled": []}],
     "gold.pairs": [{"flow": "commands", "left_device": "oven-01", "left_time": NOON}],
+    "gold.states": [{"flow": "oven_state", "device_id": "oven-01", "changed_at": NOON, "state": "heating", "previous": "cold"}],
     "gold.alerts": [{"alert": "oven_too_hot", "entity": "oven-01", "alert_id": "3f2a9c" + "0" * 26, "state": "firing", "changed_at": NOON}],
 }
 RECORDS: list[tuple[Log[Any], Any]] = [
@@ -115,7 +119,11 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(store, name, *rows)
     for log, record in RECORDS:
         log.append(conf.lake, [record])
-    for name, schema in ((FAILED_ROWS, FAILED_ROW_SCHEMA), (LEDGER, LEDGER_SCHEMA), (DEAD_LETTERS.table, DEAD_LETTERS.schema)):
+    for name, schema in (
+        (FAILED_ROWS, FAILED_ROW_SCHEMA),
+        (LEDGER, LEDGER_SCHEMA),
+        *((log.table, log.schema) for log in (DEAD_LETTERS, DEAD_ROWS)),
+    ):
         write_deltalake(store.table_path(name).local, schema.empty_table())
     return folder
 
