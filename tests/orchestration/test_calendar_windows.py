@@ -28,6 +28,7 @@ METRICS = {
     "weekly": Metric("weekly", Aggregation.SUM, step=CalendarStep.WEEK, time_zone=BERLIN),
     "shopping": Metric("shopping", Aggregation.SUM, step=CalendarStep.WEEK, time_zone=BERLIN, week_starts=Weekday.SUNDAY),
     "monthly": Metric("monthly", Aggregation.TIME_WEIGHTED_AVERAGE, step=CalendarStep.MONTH, time_zone="America/Sao_Paulo"),
+    "meter": Metric("meter", Aggregation.COUNTER_INCREASE, step=CalendarStep.DAY, time_zone=BERLIN),
     "hourly": Metric("hourly", Aggregation.MAX, 3600),
 }
 KEY = ["device_id", "metric", "window_end"]
@@ -35,7 +36,7 @@ KEY = ["device_id", "metric", "window_end"]
 
 def meters(folder: Path) -> Conf:
     """A group of daily and weekly vectors that amends, and one that keeps late readings aside, with a month beside hours."""
-    days = Group("days", ("kwh", "weekly", "shopping"), 3600, "days", Vector("device", ("kwh", "weekly"), 86_400 * 8))
+    days = Group("days", ("kwh", "weekly", "shopping", "meter"), 3600, "days", Vector("device", ("kwh", "weekly"), 86_400 * 8))
     months = Group("months", ("kwh", "monthly", "hourly"), 3600, "months", late=Late.KEEP_ASIDE)
     made = conf(folder, metrics=METRICS, groups={"days": days, "months": months}, devices={"meter": Device("meter", ("days", "months"))})
     return replace(made, policy=replace(made.policy, lateness_seconds=3600))
@@ -50,9 +51,11 @@ def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Conf:
     """28 to 30 March 2026, of which the 29th has 23 hours; two weeks from 16 March; then a late reading of the 29th."""
     made = meters(tmp_path_factory.mktemp("meters"))
     lines = [*hourly("monthly", "2026-02-28T23:00:00", 5), *hourly("weekly", "2026-03-16T11:00:00", 14, 24)]
+    lines += [event("meter", "meter", 100.0 + n, at("2026-03-27T23:30:00") + timedelta(hours=n)) for n in range(71) if n != 40]
     land(made.folder, "1.json", [*lines, *hourly("shopping", "2026-03-16T11:00:00", 14, 24), *hourly("kwh", "2026-03-27T23:30:00", 71)])
     run(made, spark)
-    land(made.folder, "2.json", [event("meter", "kwh", 0.5, at("2026-03-29T12:40:00"))])
+    late = event("meter", "meter", 140.0, at("2026-03-29T15:30:00"))
+    land(made.folder, "2.json", [event("meter", "kwh", 0.5, at("2026-03-29T12:40:00")), late])
     run(made, spark)
     land(made.folder, "3.json", [event("meter", name, 1.0, at("2026-03-31T07:00:00")) for name in ("kwh", "hourly")])
     run(made, spark)
@@ -69,6 +72,11 @@ def rows(made: Conf, group: str, metric: str) -> list[tuple[Any, ...]]:
 def test_a_day_when_clocks_change_has_23_hours_and_a_late_reading_is_folded_in(made: Conf) -> None:
     assert rows(made, "days", "kwh") == [("03-27T23", 24, 24.0, 0), ("03-28T23", 23, 23.5, 1), ("03-29T22", 24, 24.0, 0)]
     assert rows(made, "months", "kwh") == [("03-27T23", 24, 24.0, 0), ("03-28T23", 23, 23.0, 0), ("03-29T22", 24, 24.0, 0)]
+
+
+def test_what_a_meter_rose_by_is_counted_by_days_of_the_calendar(made: Conf) -> None:
+    """The first day begins with the first reading."""
+    assert [row[:3] for row in rows(made, "days", "meter")] == [("03-27T23", 24, 23.0), ("03-28T23", 23, 23.0), ("03-29T22", 24, 24.0)]
 
 
 def test_weeks_begin_on_monday_or_as_conf_says(made: Conf) -> None:
