@@ -84,7 +84,9 @@ def sentence_of(error: Exception) -> str:
 
 def without_secrets(error: Exception) -> str:
     """Describe an error of a target. For an error that is not ours only its kind, as its text may quote an address that is secret."""
-    return str(error) if isinstance(error, TidemarkError) else type(error).__name__
+    if isinstance(error, TidemarkError | ModuleNotFoundError):
+        return describe(error).removeprefix("tidemark: ")
+    return f"{type(error).__name__} ({error.strerror})" if isinstance(error, OSError) and error.strerror else type(error).__name__
 
 
 def exit_code_of(error: Exception) -> int:

@@ -19,8 +19,8 @@ from orchestration.utc import to_iso
 
 FOLDER = "outages"
 MOST_ODD = 20
-Kind: TypeAlias = Literal["source", "collected", "sink", "channel", "problems"]
-"""`problems`: a channel, asked by the process that tells of problems."""
+Kind: TypeAlias = Literal["source", "collected", "sink", "channel", "problems", "gate"]
+"""`problems`: a channel, asked by the process that tells of problems. `gate`: a table whose rows cannot be checked."""
 
 
 @dataclass(frozen=True)

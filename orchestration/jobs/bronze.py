@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from bronze.events import ARRIVED, identified
 from orchestration import crash
 from orchestration.connectors.sources.schemas import Schemas
-from orchestration.connectors.sources.source import PIECE_BYTES, Notice, Offset, Source
+from orchestration.connectors.sources.source import PIECE_BYTES, Notice, Offset, Source, own_fault
+from orchestration.connectors.sources.source import Gap as SourceGap
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import version_of
 from orchestration.storage.ops_tables import GAPS, Gap
@@ -69,19 +70,20 @@ def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: Non
     """
     stored = source_offsets(lake.table_path(EVENTS)).get(source.name)
     start = stored.offset if stored else {}
-    end = source.latest_offset(start)
-    if end == start:
-        return None
-    tell()
-    ready = PendingBatch(source, start, end)
-    schemas = Schemas.of(lake.conf, source.name)
-    if schemas is None and not source.is_remote:
-        return ready
-    return replace(ready, fetched=_fetched(lake, ready, schemas), notices=schemas.notices if schemas else ())
+    with own_fault(source.name):
+        end = source.latest_offset(start)
+        if end == start:
+            return None
+        tell()
+        ready = PendingBatch(source, start, end)
+        schemas = Schemas.of(lake.conf, source.name)
+        if schemas is None and not source.is_remote:
+            return ready
+        return replace(ready, fetched=_fetched(lake, ready, schemas), notices=schemas.notices if schemas else ())
 
 
 def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: AbstractContextManager[object]) -> CommittedBatch:
-    """Bring to bronze what sources have. `is_sole`: held while bronze is written."""
+    """Bring to bronze what sources have. `is_sole`: held while bronze is written. SourceDownError, with its name, if one cannot be read."""
     table, begin, rows, received = lake.tables[EVENTS], time.monotonic(), Counter[str](), dict[str, int]()
     with is_sole:
         offsets = source_offsets(table.location)
@@ -91,7 +93,7 @@ def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: Abstra
         gaps = [
             Gap(of_source.source.name, gap.topic, gap.partition, gap.first, gap.last, bronze_batch, ingested_at)
             for of_source in ready
-            for gap in of_source.source.gaps(of_source.start, of_source.end)
+            for gap in _gaps(of_source)
         ]
         _record(lake, gaps)
         pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
@@ -105,12 +107,18 @@ def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[s
     """ARRIVED. Counts rows by source, and notes the newest time at which one was received, in µs since 1970."""
     for of_source in ready:
         name = of_source.source.name
-        for events in of_source.events():
-            rows[name] += len(events)
-            newest = pc.max(events["received_at"]).cast(pa.int64()).as_py()
-            if newest is not None:
-                received[name] = max(newest, received.get(name, newest))
-            yield events
+        with own_fault(name):
+            for events in of_source.events():
+                rows[name] += len(events)
+                newest = pc.max(events["received_at"]).cast(pa.int64()).as_py()
+                if newest is not None:
+                    received[name] = max(newest, received.get(name, newest))
+                yield events
+
+
+def _gaps(of_source: PendingBatch) -> Sequence[SourceGap]:
+    with own_fault(of_source.source.name):
+        return of_source.source.gaps(of_source.start, of_source.end)
 
 
 def _record(lake: LakeStore, gaps: Sequence[Gap]) -> None:

@@ -9,6 +9,7 @@ from cronsim import CronSim
 
 from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import ScheduleSettings
+from orchestration.errors import describe
 from orchestration.location import Location
 from orchestration.service.process import Command, Write, cause
 
@@ -47,8 +48,13 @@ class Jobs:
             self._due = dict(_next_times(self._conf, now))
         for name, due_at in self._due.items():
             if due_at <= now and name not in self._running:
-                self._running[name] = self._begin(name, due_at, now)
                 self._due[name] = next(CronSim(self._conf.schedules[name].cron, now))
+                try:
+                    self._running[name] = self._begin(name, due_at, now)
+                except Exception as error:
+                    reason = describe(error).removeprefix("tidemark: ")
+                    self._write("up", f"{name}: broke before it began: {reason}")
+                    _append(self._conf.lake, name, due_at, now, 0.0, "broke", None, reason)
 
     def end(self, now: datetime) -> None:
         """End running jobs, and note that in ops.runs."""

@@ -5,11 +5,12 @@ away what comes a batch after another source's events of the same time.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
 from orchestration.connectors.outages import Outages, note_odd
-from orchestration.connectors.sources.source import Notice, Source, SourceDownError
+from orchestration.connectors.sources.source import Notice, Source, SourceDownError, own_fault
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
@@ -20,9 +21,13 @@ from orchestration.supervisor.status import note_ends
 
 PATIENCE_SECONDS = 0.2
 """For a source that has just been asked; after that the others go on without it."""
+BROKEN_SECONDS = 60.0
+"""A source that bronze could not read is not asked for so long: what was written for its batch is written in vain."""
 SILENT_SECONDS = 120.0
 """A source that has not answered for so long is down, until it does."""
 LEFT_OUT = ("file left out", "object left out", "file without events")
+
+T = TypeVar("T")
 
 
 class Feeds:
@@ -36,6 +41,8 @@ class Feeds:
         self._kept: dict[str, PendingBatch] = {}
         """Batches that were read while silver was too slow to take them: they need not be read again."""
         self._down: dict[str, SourceDownError] = {}
+        self._broken: dict[str, float] = {}
+        """Sources that could be asked and not be read, and when they are asked again; until bronze has something of them they are down."""
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
         self._odd: dict[str, Mapping[str, str]] = {}
         """Notes about each source that somebody has to look at."""
@@ -48,17 +55,19 @@ class Feeds:
     def run_to_end(self) -> None:
         """Take in what was there at first; what is half there gets the time to settle, once. A source that is down is left out."""
         sources, stop = [*self._sources.values()], self._barrier.stop
+        self._down.clear()
         for source in sources:
-            source.stop_at_present()
-        if seconds := max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0):
+            self._ask(source, source.stop_at_present)
+        if seconds := max((unsettled.seconds for source in sources if (unsettled := self._ask(source, source.unsettled))), default=0.0):
             self.has_come.set()
             stop.wait(seconds)
+        sources = [source for source in sources if source.name not in self._down]
         with ThreadPoolExecutor(max(1, len(sources)), "source") as threads:
             while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._poll, sources) if of_source]):
                 self._commit(ready)
                 sources = [source for source in sources if source.name not in self._down]
         for source in self._sources.values():
-            if unsettled := source.unsettled():
+            if unsettled := self._ask(source, source.unsettled):
                 self._leave_out(unsettled.names)
         self._progress.ended(self._intake.name)
 
@@ -90,7 +99,9 @@ class Feeds:
                 ready = self._ready(threads)
                 if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
                     committed = self._commit(ready)
-                    last = committed if any(committed.rows.values()) else last  # silver never begins with a batch without rows
+                    last = (
+                        committed if committed and any(committed.rows.values()) else last
+                    )  # silver never begins with a batch without rows
                 else:
                     self._kept = {of_source.source.name: of_source for of_source in ready if of_source.fetched is not None}
                 self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
@@ -112,28 +123,60 @@ class Feeds:
         return [*kept.values(), *(ready for answer in answered.values() if (ready := answer.result()))]
 
     def _poll(self, source: Source) -> PendingBatch | None:
+        name = source.name
+        if time.monotonic() < self._broken.get(name, 0.0):
+            return None
         try:
             ready = poll(self._lake, source, self.has_come.set)
+            with own_fault(name):
+                odd, ends, notices = source.odd(), source.ends(), source.notices()
         except SourceDownError as error:
-            self._down[source.name] = error
-            self._outages.failed(source.name, str(error))
+            self._fail(name, error)
             return None
-        self._down.pop(source.name, None)
-        self._outages.answered(source.name)
-        if (odd := source.odd()) != self._odd.get(source.name):
-            note_odd(self._lake.conf.lake, source.name, odd)
-            self._odd[source.name] = odd
-        if ends := source.ends():
-            note_ends(self._lake.conf.lake, source.name, ends)
-        for notice in (*source.notices(), *(ready.notices if ready else ())):
+        if ready is None or name not in self._broken:
+            self._answered(name)
+        if odd != self._odd.get(name):
+            note_odd(self._lake.conf.lake, name, odd)
+            self._odd[name] = odd
+        if ends:
+            note_ends(self._lake.conf.lake, name, ends)
+        for notice in (*notices, *(ready.notices if ready else ())):
             self._progress.notice(notice)
             if notice.what in LEFT_OUT:
                 file = notice.facts.get("file") or notice.facts["object"]
                 self.left_out.append({"source": source.name, "left_out": file, "reason": notice.facts["reason"]})
         return ready
 
-    def _commit(self, ready: list[PendingBatch]) -> CommittedBatch:
-        committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS))
+    def _ask(self, source: Source, question: Callable[[], T]) -> T | None:
+        """Return the answer; None where the source is down by that."""
+        try:
+            with own_fault(source.name):
+                return question()
+        except SourceDownError as error:
+            self._fail(source.name, error)
+            return None
+
+    def _fail(self, name: str, error: SourceDownError) -> None:
+        self._down[name] = error
+        self._outages.failed(name, str(error))
+
+    def _answered(self, name: str) -> None:
+        self._broken.pop(name, None)
+        self._down.pop(name, None)
+        self._outages.answered(name)
+
+    def _commit(self, ready: list[PendingBatch]) -> CommittedBatch | None:
+        """Commit what can be read; None where nothing can."""
+        try:
+            committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS))
+        except SourceDownError as error:
+            self._broken[error.source] = time.monotonic() + BROKEN_SECONDS
+            self._fail(error.source, error)
+            left = [of_source for of_source in ready if of_source.source.name != error.source]
+            return self._commit(left) if left else None
+        for of_source in ready:
+            if of_source.source.name in self._broken:
+                self._answered(of_source.source.name)
         for gap in committed.gaps:
             facts_of_gap = {name: "unknown" if value is None else str(value) for name, value in vars(gap).items() if name != "found_at"}
             self._progress.notice(Notice("gap", facts_of_gap | {"reason": "messages are gone that were never read"}))

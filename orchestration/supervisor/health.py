@@ -19,9 +19,9 @@ from orchestration.alerts.firing import firing
 from orchestration.alerts.notifications import DEAD_LETTERS, NOTIFICATIONS, dead_messages
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.outages import Kind, answers_since, current_outage, noted_odd
+from orchestration.connectors.outages import answers_since, current_outage, noted_odd
 from orchestration.connectors.sinks.dead_rows import dead_rows
-from orchestration.errors import TidemarkError
+from orchestration.errors import TidemarkError, describe
 from orchestration.jobs.watched_devices import WatchedDevices, watched_devices
 from orchestration.jobs.watched_fields import Watched, watched_fields
 from orchestration.location import Location
@@ -75,8 +75,8 @@ def _unless_damaged(detected: Iterator[Problem]) -> Iterator[Problem]:
     """Yield what a detector finds; where a file that it reads is damaged, that too: the others go on."""
     try:
         yield from detected
-    except TidemarkError as error:
-        yield Problem(Severity.WARNING, "lake files", str(error))
+    except Exception as error:
+        yield Problem(Severity.WARNING, "lake files", describe(error).removeprefix("tidemark: "))
 
 
 def known_until(conf: Conf) -> datetime | None:
@@ -161,18 +161,15 @@ def _of_sources(conf: Conf, status: Status) -> Iterator[Problem]:
 
 
 def _of_targets(conf: Conf, status: Status) -> Iterator[Problem]:
-    for row in status.sinks:
+    for name, row in ((row["sink"], row) for row in status.sinks):
         if row["down_since"]:
-            yield _down("sink", row["sink"], row["down_since"], row["reason"])
+            yield _down("sink", name, row["down_since"], row["reason"])
         if row["dead_rows"]:
-            newest = max(dead_rows(conf.lake, row["sink"]).values(), key=lambda dead: dead.at)
-            rows = counted(row["dead_rows"], "row")
-            text = f"Sink {row['sink']} has {rows} in ops.dead_rows, which its target refused: {newest.reason}"
-            yield Problem(Severity.WARNING, f"sink {row['sink']}", text, newest.at, "/runs", f"tidemark sinks resend {row['sink']}")
-    kinds: tuple[Kind, ...] = ("channel", "problems")
+            newest = max(dead_rows(conf.lake, name).values(), key=lambda dead: dead.at)
+            text = f"Sink {name} has {counted(row['dead_rows'], 'row')} in ops.dead_rows, which its target refused: {newest.reason}"
+            yield Problem(Severity.WARNING, f"sink {name}", text, newest.at, "/runs", f"tidemark sinks resend {name}")
     for name in conf.channels:
-        outages = [outage for kind in kinds if (outage := current_outage(conf.lake, kind, name))]
-        for outage in outages[:1]:
+        if outage := current_outage(conf.lake, "channel", name) or current_outage(conf.lake, "problems", name):
             yield _down("channel", name, outage.since, outage.reason, "/alerts")
         if letters := _count_dead(conf.lake, name, _versions(conf.lake, DEAD_LETTERS.table, NOTIFICATIONS.table)):
             text = f"Channel {name} has {counted(letters, 'message')} in ops.dead_letters, which nobody got."
@@ -192,6 +189,9 @@ def _down(kind: str, name: str, since: str, reason: str, view: str = "/runs") ->
 
 
 def _of_gates(conf: Conf) -> Iterator[Problem]:
+    for name in conf.quality.gates:
+        if unchecked := current_outage(conf.lake, "gate", name):
+            yield Problem(Severity.CRITICAL, f"gate {name}", unchecked.reason, from_iso(unchecked.since), "/quality", "tidemark quality")
     for state, text in failing_gates(conf, LakeStore(conf).table_path):
         failure, first = state.failure, text.splitlines()[0]
         if failure is None:

@@ -13,7 +13,6 @@ from orchestration.alerts.delivery import Topics
 from orchestration.alerts.notifications import state_file
 from orchestration.alerts.stages import EntityState
 from orchestration.conf.model import Conf
-from orchestration.connectors.channels.all import channels
 from orchestration.connectors.outages import Kind
 from orchestration.engine.progress import Progress
 from orchestration.supervisor.health import Problem, Severity, problems
@@ -32,7 +31,7 @@ class ProblemSender(ChannelSender):
     kind: Kind = "problems"
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event) -> None:
-        super().__init__(conf, progress, stop, {name: one for name, one in channels(conf).items() if conf.channels[name].tells_problems})
+        super().__init__(conf, progress, stop, names=[name for name, channel in conf.channels.items() if channel.tells_problems])
 
     def _topics(self, name: str, now: datetime) -> Topics:
         others = [problem for problem in problems(self._conf, now) if problem.subject != f"channel {name}"]  # nobody would hear of itself

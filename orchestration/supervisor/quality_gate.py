@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from expectations.suite import Severity, Suite
 from orchestration import crash
 from orchestration.conf.model import Conf, GateMode
+from orchestration.connectors.outages import Outages, current_outage
 from orchestration.engine.lake import Lake
-from orchestration.errors import HeldError, TidemarkError
+from orchestration.errors import HeldError, TidemarkError, describe
 from orchestration.quality import quality_tables, suites
 from orchestration.quality.outcome import Cause, Run, TableResult, run_id
 from orchestration.storage.delta import version_of
@@ -41,6 +42,10 @@ class GateClosedError(TidemarkError):
     exit_code = 1
 
 
+class UncheckedError(TidemarkError):
+    """The rows of a table could not be looked at: an expectation, or the store of results, broke."""
+
+
 class QualityGate:
     """The gate of one run. Where conf holds nothing back, it is always open."""
 
@@ -49,6 +54,9 @@ class QualityGate:
         self._lake, self._stop, self._tell = lake, stop, tell
         self._reported: set[tuple[str, int]] = set()
         self.holds = is_holding(lake.conf)
+        self._outages = Outages(
+            lake.conf.lake, "gate", lambda notice: tell(notice.facts.get("reason", f"{notice.facts['gate']} is checked again"))
+        )
 
     def is_open(self) -> bool:
         """Whether every version that gold would read now has passed; checks new versions of silver.readings first."""
@@ -68,18 +76,26 @@ class QualityGate:
                 self._check(name)
 
     def refuse_closed(self) -> None:
-        """GateClosedError where gold was left behind."""
+        """GateClosedError where gold was left behind, also as nobody could look at its rows."""
+        for name in READ_BY_GOLD if self.holds else ():
+            if unchecked := current_outage(self._lake.conf.lake, "gate", name):
+                raise GateClosedError(unchecked.reason)
         for closed in closed_gates(self._lake.conf, self._lake.table_path):
             raise GateClosedError(describe_closed(closed))
 
     def _has_passed(self, name: str) -> bool:
-        """False also where `stop` came before the failure was kept."""
+        """False also where `stop` came before the failure was kept, and where it cannot be told."""
         state = self._check(name)
         return state is not None and not state.is_closed
 
     def _check(self, name: str) -> GateState | None:
-        """None where `stop` came before the failure was kept."""
-        state = check_gate(self._lake, name, self._stop)
+        """None where `stop` came before the failure was kept, and where the check broke: then it is made again."""
+        try:
+            state = check_gate(self._lake, name, self._stop)
+        except UncheckedError as error:
+            self._outages.failed(name, str(error))
+            return None
+        self._outages.answered(name)
         if state is not None and state.failure is not None and (name, state.failure.version) not in self._reported:
             self._reported.add((name, state.failure.version))
             self._tell(describe_closed(state) if state.is_closed else f"{name}: {state.failure}")
@@ -94,11 +110,17 @@ def check_gate(lake: Lake, name: str, stop: threading.Event) -> GateState | None
     if (holds and before.is_closed) or (newest, marks) == (before.version, before.marks):
         return before
     state = replace(before, version=newest, marks=marks)
-    run = _evaluate_new_rows(lake, before, newest)
+    try:
+        run = _evaluate_new_rows(lake, before, newest)
+        is_good = run is None or not run.tables[0].failed
+        is_kept = run is None or is_good or _store(lake, run, stop)
+    except Exception as error:
+        held = "so gold is not updated: " if holds else ""
+        raise UncheckedError(f"{name} cannot be checked, {held}{describe(error).removeprefix('tidemark: ')}") from error
     if run is not None:
-        if not run.tables[0].failed:
+        if is_good:
             state = replace(state, failure=None)
-        elif _store(lake, run, stop):
+        elif is_kept:
             state = replace(before if holds else state, failure=_failure(before.version, run))
         else:
             return None

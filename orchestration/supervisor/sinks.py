@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from orchestration.alerts.delivery import Topics, tell
 from orchestration.conf.model import Conf
-from orchestration.connectors.channels.all import channels
+from orchestration.connectors.channels.all import channel_of
 from orchestration.connectors.channels.channel import Channel
 from orchestration.connectors.outages import Kind, Outages
-from orchestration.connectors.sinks.all import sinks
+from orchestration.connectors.sinks.all import sink_of
 from orchestration.connectors.sinks.sink import Sink
 from orchestration.connectors.sources.source import Notice
 from orchestration.engine.progress import Progress
@@ -105,10 +105,12 @@ class SinkSender(Senders):
 
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Sink] | None = None) -> None:
         """`declared`: instead of those of the conf."""
-        self._sinks = sinks(conf) if declared is None else declared
-        super().__init__(conf, progress, stop, "sink", self._sinks)
+        self._sinks = dict(declared or {})
+        super().__init__(conf, progress, stop, "sink", conf.sinks if declared is None else declared)
 
     def _step(self, name: str) -> bool:
+        if name not in self._sinks:  # here, so that one that cannot be made is down, and no other
+            self._sinks[name] = sink_of(self._conf, name)
         sent = send(self._conf, name, self._sinks[name], datetime.now(UTC))
         if sent and sent.rows:
             self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
@@ -123,13 +125,22 @@ class ChannelSender(Senders):
 
     kind: Kind = "channel"
 
-    def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Channel] | None = None) -> None:
-        """`declared`: instead of those of the conf."""
-        self._channels = channels(conf) if declared is None else declared
-        super().__init__(conf, progress, stop, self.kind, self._channels)
+    def __init__(
+        self,
+        conf: Conf,
+        progress: Progress,
+        stop: threading.Event,
+        declared: Mapping[str, Channel] | None = None,
+        names: Collection[str] | None = None,
+    ) -> None:
+        """`declared`: instead of those of the conf. `names`: some of these."""
+        self._channels = dict(declared or {})
+        super().__init__(conf, progress, stop, self.kind, names if names is not None else conf.channels if declared is None else declared)
 
     def _step(self, name: str) -> bool:
         now = datetime.now(UTC)
+        if name not in self._channels:
+            self._channels[name] = channel_of(self._conf, name)
         sent = tell(self._conf, name, self._channels[name], now, self._topics(name, now))
         if sent and sent.dead:
             warning = "messages are in ops.dead_letters; `tidemark alerts resend` sends them again"

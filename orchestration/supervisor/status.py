@@ -6,19 +6,21 @@ is a version and the index of the last file read of it; a negative index means t
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from orchestration.conf.model import Conf, Source
 from orchestration.connectors.outages import current_outage
 from orchestration.connectors.sinks.dead_rows import dead_rows
-from orchestration.connectors.sinks.sink_states import SinkState, read_state
+from orchestration.connectors.sinks.sink_states import read_state
 from orchestration.connectors.sources.all import source_of
 from orchestration.connectors.sources.spool import BYTE, SEGMENT
 from orchestration.connectors.sources.spool_records import MARK_BYTES, waiting
+from orchestration.errors import without_secrets
 from orchestration.jobs.sinks import newest_table
 from orchestration.location import Location
 from orchestration.storage import positions
@@ -31,7 +33,7 @@ from orchestration.storage.lanes import lanes_of
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.source_offsets import SourceOffset, offsets_told_at, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore
-from orchestration.utc import from_micros
+from orchestration.utc import from_micros, to_iso
 
 LEDGER, EVENTS = "silver.ledger", "bronze.events"
 FLOW_COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
@@ -189,7 +191,17 @@ def source_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     """
     events = LakeStore(conf).table_path("bronze.events")
     offsets, rows = source_offsets(events), rows_since(events, now - timedelta(hours=1))
-    return [_of_source(conf, declared, offsets.get(name), rows.get(name, 0), now) for name, declared in conf.sources.items()]
+    cells = ((declared, offsets.get(name), rows.get(name, 0)) for name, declared in conf.sources.items())
+    return [_unless_broken(partial(_of_source, conf, *of_source, now), SOURCE_COLUMNS, of_source[0].name, now) for of_source in cells]
+
+
+def _unless_broken(row_of: Callable[[], dict[str, Any]], columns: Sequence[str], name: str, now: datetime) -> dict[str, Any]:
+    """Return the row of a source or sink; where that breaks, one that says why it is down."""
+    try:
+        return row_of()
+    except Exception as error:
+        broken = {"state": "down", "rows_last_hour": 0, "dead_rows": 0, "down_since": to_iso(now), "reason": without_secrets(error)}
+        return {column: broken.get(column) for column in columns} | {columns[0]: name}
 
 
 def _of_source(conf: Conf, declared: Source, stored: SourceOffset | None, rows: int, now: datetime) -> dict[str, Any]:
@@ -240,10 +252,11 @@ def sink_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
     `rows_behind`: rows that the newest snapshot has and the target has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
     """
-    return [_of_sink(conf, name, read_state(conf, name), now) for name in conf.sinks]
+    return [_unless_broken(partial(_of_sink, conf, name, now), SINK_COLUMNS, name, now) for name in conf.sinks]
 
 
-def _of_sink(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, Any]:
+def _of_sink(conf: Conf, name: str, now: datetime) -> dict[str, Any]:
+    state = read_state(conf, name)
     sent, behind, rows, lag = state.sent, None, None, None
     pinned = newest_table(conf, name)
     if pinned is not None:

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.channel import Channel
 
 
 def channels(conf: Conf) -> Mapping[str, Channel]:
     """Make the channels of conf, by name. Nothing is connected, and no secret read, before the first call."""
-    return {name: _channel(conf, settings) for name, settings in conf.channels.items()}
+    return {name: channel_of(conf, name) for name in conf.channels}
 
 
-def _channel(conf: Conf, settings: ChannelSettings) -> Channel:
-    """Imported when it is named: together they take half a second, and most lakes have few."""
+def channel_of(conf: Conf, name: str) -> Channel:
+    """One of them. Its module is imported here: together they take half a second, and most lakes have few."""
+    settings = conf.channels[name]
     if settings.webhook:
         from orchestration.connectors.channels.webhook import WebhookChannel
 

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 from orchestration.conf.model import Conf
 from orchestration.conf.place import absolute
-from orchestration.conf.sink_settings import SinkSettings
 from orchestration.connectors.sinks.sink import Sink
 
 
 def sinks(conf: Conf) -> Mapping[str, Sink]:
     """Make the sinks of conf, by name. Nothing is connected, and no secret read, before the first call."""
-    return {name: _sink(conf, name, settings) for name, settings in conf.sinks.items()}
+    return {name: sink_of(conf, name) for name in conf.sinks}
 
 
-def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
-    """Imported when it is named: together they take half a second, and most lakes have none."""
+def sink_of(conf: Conf, name: str) -> Sink:
+    """One of them. Its module is imported here: together they take half a second, and most lakes have none."""
+    settings = conf.sinks[name]
     if settings.postgres:
         from orchestration.connectors.sinks.postgres import PostgresSink
 

@@ -6,7 +6,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import Collected, DeltaSettings, KafkaSettings, LandingFolder, S3Settings
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
-from orchestration.connectors.sources.source import Source
+from orchestration.connectors.sources.source import Source, SourceDownError, UnmadeSource, own_fault
 from orchestration.connectors.sources.spool import Spool
 from orchestration.errors import TidemarkError
 from orchestration.storage.lake_layout import claims_folder, spool_folder
@@ -19,10 +19,7 @@ def sources(conf: Conf) -> Sequence[Source]:
     """List the sources of conf that are not paused, and former sources whose files or events may not be in bronze yet."""
     offsets = source_offsets(LakeStore(conf).table_path("bronze.events"))
     paused = {name for name, declared in conf.sources.items() if declared.is_paused}
-    made = {name: source_of(conf, name) for name in payload_formats(conf) if name not in paused}
-    for name in conf.sources.keys() - paused:
-        _check_left(conf, made[name], offsets)
-    return [*made.values()]
+    return [_made(conf, name, offsets) for name in payload_formats(conf) if name not in paused]
 
 
 def source_of(conf: Conf, name: str) -> Source:
@@ -41,6 +38,18 @@ def source_of(conf: Conf, name: str) -> Source:
     # A source that conf no longer names was pushed if it has a spool.
     is_pushed = isinstance(transport, Collected) if transport else spool_folder(conf.lake, name).exists()
     return _spool(conf, name) if is_pushed else _files(conf, name)
+
+
+def _made(conf: Conf, name: str, offsets: Mapping[str, SourceOffset]) -> Source:
+    """Make a source; where that fails, it alone is down."""
+    try:
+        with own_fault(name):
+            made = source_of(conf, name)
+            if name in conf.sources:
+                _check_left(conf, made, offsets)
+    except SourceDownError as error:
+        return UnmadeSource(name, str(error))
+    return made
 
 
 def _check_left(conf: Conf, source: Source, offsets: Mapping[str, SourceOffset]) -> None:

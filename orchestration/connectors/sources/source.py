@@ -7,13 +7,15 @@ of a source that has not been read yet is empty. It is kept in the commit of bro
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from errno import EDQUOT, ENOSPC
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from orchestration.errors import TidemarkError
+from orchestration.errors import TidemarkError, without_secrets
 
 Offset: TypeAlias = Mapping[str, Any]
 PIECE_BYTES = 16 * 1024 * 1024  # how much a source hands over at once
@@ -38,9 +40,25 @@ class Gap:
 
 
 class SourceDownError(TidemarkError):
-    """A source cannot be read now. Others go on, and it is asked again later from the offset at which it is."""
+    """A source cannot be read now. Others go on, and it is asked again later from the offset at which it is. `source`: its name, where
+    `own_fault` has put it.
+    """
 
-    is_passing = True
+    is_passing, source = True, ""
+
+
+@contextmanager
+def own_fault(source: str) -> Iterator[None]:
+    """Make a SourceDownError of whatever a source raises, but for a disk that is full: that is the lake's."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in {ENOSPC, EDQUOT}:
+            raise
+        is_told = isinstance(error, SourceDownError)
+        down = SourceDownError(str(error) if is_told else f"source {source} cannot be read: {without_secrets(error)}.")
+        down.source = source
+        raise down from error
 
 
 @dataclass(frozen=True)
@@ -53,7 +71,7 @@ class Unsettled:
 
 @dataclass
 class Source(ABC):
-    """Called by one thread at a time. An error ends the run, but for SourceDownError. `name`: as conf/sources.yml has it."""
+    """Called by one thread at a time. Any error means that it is down, and others go on. `name`: as conf/sources.yml has it."""
 
     is_remote = True  # whether it may be slow or out of reach: its rows are then brought to this machine before bronze is held
     name: str
@@ -104,6 +122,25 @@ class Source(ABC):
         """Return what has come up since the last call; nothing is reported twice."""
         new, self._notices = self._notices, []
         return new
+
+
+@dataclass
+class UnmadeSource(Source):
+    """A source that could not be made. `reason`: why."""
+
+    reason: str
+
+    def latest_offset(self, start: Offset) -> Offset:
+        raise SourceDownError(self.reason)
+
+    def describe(self, offset: Offset) -> str:
+        return ""
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
+        return []
+
+    def read(self, partition: Any) -> Iterator[pa.Table]:
+        yield from ()
 
 
 class Sized(Protocol):

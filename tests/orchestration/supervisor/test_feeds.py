@@ -1,4 +1,4 @@
-"""Sources feed bronze side by side: one that is slow or down keeps no other from going on, one that breaks ends the run."""
+"""Sources feed bronze side by side: one that is slow, down or broken keeps no other from going on."""
 
 import ast
 import io
@@ -246,13 +246,12 @@ def test_a_source_that_does_not_answer_for_long_is_told_as_down_until_it_does(
     assert back["warning"] == "source is up again"
 
 
-def test_what_breaks_a_source_is_raised_and_what_others_had_is_there_or_is_read_again(lake: Lake) -> None:
-    of_run, _ = feeds_of(lake, Numbers("one", left=2), Numbers("other", left=2, is_broken=True))
-    of_run.start(is_followed=False)
-    with pytest.raises(OSError, match="gone"):
-        of_run.join()
-    with pytest.raises(OSError, match="gone"):
-        of_run.raise_if_broken()
-    again, _ = feeds_of(lake, Numbers("one", left=2), Numbers("other", left=2))
-    again.run_to_end()
-    assert counts(lake) == {"one": 2, "other": 2}
+def test_a_source_that_cannot_be_read_is_down_until_it_can_be_and_others_go_on(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "BROKEN_SECONDS", 0.1)
+    broken = Numbers("other", left=2, is_broken=True)
+    with running(lake, Numbers("one", left=2), broken):
+        until(lambda: counts(lake) == {"one": 2})
+        outage = current_outage(lake.conf.lake, "source", "other")
+        assert outage is not None and outage.reason == "source other cannot be read: OSError."
+        broken.is_broken = False
+        until(lambda: counts(lake) == {"one": 2, "other": 2} and current_outage(lake.conf.lake, "source", "other") is None)

@@ -188,7 +188,7 @@ def test_a_source_changes_its_way_once_bronze_has_what_came_by_the_old_one(tmp_p
         assert collector.ask(b"{}", source="web")[0] == 202
     files = replaced(tmp_path, web="path: ./landing, settle_seconds: 0")
     with pytest.raises(TidemarkError, match=r"source web had another transport before .*, and .*spool/web holds events"):
-        sources(files.conf)
+        sources(files.conf)[0].latest_offset({})
     take(lake)
     land(tmp_path, "1.json", [b"1"])
     take(files)
@@ -200,7 +200,7 @@ def test_a_source_changes_its_way_once_bronze_has_what_came_by_the_old_one(tmp_p
     (source,) = sources(files.conf)
     assert source.latest_offset({}) != {}  # claims the file, which bronze has not read yet
     with pytest.raises(TidemarkError, match="intake/web holds events"):
-        sources(pushed.conf)
+        sources(pushed.conf)[0].latest_offset({})
     take(files, source)
     assert (sources(pushed.conf)[0].name, brought(lake)) == ("web", {b"{}": 1, b"1": 1, b"2": 1})
 
