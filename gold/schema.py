@@ -22,7 +22,7 @@ AGGREGATES = declared(
     ("metric", pa.string(), "name in conf/metrics.yml"),
     *_WINDOW,
     ("value", pa.float64(), "by the aggregation type of the metric, in its unit (count: a number); null for stddev of one reading"),
-    ("count", pa.int64(), "readings in the window"),
+    ("count", pa.int64(), "readings in the window; 0 where its value was carried in"),
     ("min", pa.float64(), "least value"),
     ("max", pa.float64(), "greatest value"),
     ("sum", pa.float64(), "sum of values"),

@@ -102,6 +102,8 @@ class Metric(Setting):
     """The quantile to take, from 0 to 1; for the aggregation type quantile."""
     counter: OrAbsent[CounterRule] = Field(default=None, examples=[{"wraps_at": 4294967296}])
     """How a meter counts; for the aggregation type counter_increase. Absent: it does not wrap, and no rise is too fast."""
+    max_hold_seconds: Seconds = Field(default=86_400, ge=1, examples=[7200])
+    """A value holds until the next one, and at most so long; for the aggregation type time_weighted_average."""
     conversions: dict[Trimmed, Conversion] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])
     """Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add."""
     words: dict[Key, Number] = Field(default_factory=dict, examples=[{"on": 1, "off": 0}])

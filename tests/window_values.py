@@ -24,7 +24,7 @@ def value_of(metric: Metric, readings: Readings, before: Readings = ()) -> float
             assert metric.quantile is not None
             return _quantile(sorted(values), metric.quantile)
         case Aggregation.TIME_WEIGHTED_AVERAGE:
-            return _time_weighted(readings, metric.window_seconds)
+            return _time_weighted([*before, *readings], metric.window_seconds, metric.max_hold_seconds)
         case Aggregation.COUNTER_INCREASE:
             meter = Meter(metric.counter or CounterRule())
             rises = [(at, meter.read(round(at * 1e6), value)) for at, value in (*before, *readings)]
@@ -61,10 +61,12 @@ def _quantile(ordered: Sequence[float], p: float) -> float:
     return low + (high - low) * (place - math.floor(place))
 
 
-def _time_weighted(readings: Readings, step: float) -> float:
-    """The area below the steps, over the time since the first reading."""
+def _time_weighted(readings: Readings, step: float, hold: float) -> float | None:
+    """The area below the steps, over the time of which something is known; None where nothing is."""
     ends = [*(at for at, _ in readings[1:]), step]
-    return math.fsum(value * (end - at) for (at, value), end in zip(readings, ends, strict=True)) / (step - readings[0][0])
+    held = [(value, max(min(end, at + hold) - max(at, 0.0), 0.0)) for (at, value), end in zip(readings, ends, strict=True)]
+    known = math.fsum(seconds for _, seconds in held)
+    return math.fsum(value * seconds for value, seconds in held) / known if known else None
 
 
 def _circular_mean(values: Sequence[float]) -> float | None:

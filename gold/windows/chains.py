@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.schema import WINDOW_KEY
-from gold.windows.links import MADE, WINDOWS, link
+from gold.windows.links import MADE, THE_BEGINNING, WINDOWS, link
 from gold.windows.spec import IN_ORDER
 from silver.metric import Metric
 
@@ -16,8 +16,9 @@ BUCKETS = 32
 """Parts in which devices are made: so many calls of Python a micro-batch, and a part of a backlog fits in memory."""
 
 
-def chained(windows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str, Metric]) -> DataFrame:
+def chained(windows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str, Metric], until: int = THE_BEGINNING) -> DataFrame:
     """Complete the windows that aggregates.by_window leaves without a value. `recorded`: rows of gold.aggregates before or between them.
+    `until`: see links.link.
 
     Windows of one device are made in one place, whatever their number.
     """
@@ -29,7 +30,7 @@ def chained(windows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str
         rows = rows.unionByName(recorded.select(*WINDOW_KEY, "carry"), allowMissingColumns=True)
 
     def of_bucket(bucket: pa.Table) -> pa.Table:
-        return link(bucket.select(WINDOWS.names).cast(WINDOWS), metrics)
+        return link(bucket.select(WINDOWS.names).cast(WINDOWS), metrics, until)
 
     bucket = F.pmod(F.xxhash64("device_id"), F.lit(BUCKETS))
     made = rows.groupBy(bucket).applyInArrow(of_bucket, from_arrow_schema(MADE))

@@ -9,6 +9,7 @@ from gold.windows.spec import IN_ORDER, Group
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.views import of_groups
+from silver.aggregation import Aggregation
 
 NEWEST = """
   select device_group, device_id, metric, window_end, carry from (
@@ -24,6 +25,11 @@ CHAIN = CHAINED.names
 def linked_metrics(lake: Lake, groups: Sequence[Group]) -> list[str]:
     """List the metrics of the groups whose windows are a chain."""
     return sorted({name for group in groups for name in group.metrics if lake.conf.metrics[name].aggregation in IN_ORDER})
+
+
+def holds(lake: Lake, groups: Sequence[Group]) -> bool:
+    """Whether a value of the groups may be that of a window without a reading."""
+    return any(lake.conf.metrics[name].aggregation is Aggregation.TIME_WEIGHTED_AVERAGE for group in groups for name in group.metrics)
 
 
 def newest_carries(lake: Lake, stream: str, groups: Sequence[Group], where: str) -> pa.Table:

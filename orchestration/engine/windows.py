@@ -6,7 +6,7 @@ memory: entities by a hash of their names, or a range of time. What does not fit
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import md5
@@ -23,11 +23,12 @@ from gold.windows.chains import chained
 from gold.windows.spec import Group
 from gold.windows.vectors import in_blocks
 from orchestration import crash
-from orchestration.engine.chains import linked_metrics, newest_carries
+from orchestration.engine.chains import holds, linked_metrics, newest_carries
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.positions import closed_until_ms
 from orchestration.storage.tables import Table
 
 HASHES = 256
@@ -205,8 +206,9 @@ def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, 
     rows = batch.where(F.col("device_id").isNotNull()).persist()  # windows without a device are those of ticks
     try:
         # Counting also runs the query to its end. Most batches close nothing, and then nothing is written.
-        if (closed := measured(rows)) is not None:
-            with IN_TURN, _in_chains(this, groups, closed) as complete:
+        closed = measured(rows)
+        with IN_TURN if closed or holds(lake, groups) else nullcontext(), _in_chains(this, groups, rows, closed) as complete:
+            if complete is not None:
                 _append(this, groups, complete.handed_over())
         crash.point(crash.Point.WINDOWS_WRITTEN)
     finally:
@@ -214,16 +216,18 @@ def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, 
 
 
 @contextmanager
-def _in_chains(this: MicroBatch, groups: Sequence[Group], closed: Windows) -> Iterator[Windows]:
-    """Complete the windows that go on from those that closed before."""
-    if not linked_metrics(this.lake, groups):
+def _in_chains(this: MicroBatch, groups: Sequence[Group], batch: DataFrame, closed: Windows | None) -> Iterator[Windows | None]:
+    """Complete the windows that go on from those that closed before; of values that hold also those that have no reading."""
+    lake, may_hold = this.lake, holds(this.lake, groups)
+    if not linked_metrics(lake, groups) or (closed is None and not may_hold):
         yield closed
         return
     # Without the rows of this batch, which a repeated batch finds in the table already.
-    before = newest_carries(this.lake, this.stream, groups, f"gold_batch < {this.number}")
-    rows = chained(closed.rows, from_arrow(this.lake.spark, before), this.lake.conf.metrics).persist()
+    before = newest_carries(lake, this.stream, groups, f"gold_batch < {this.number}")
+    until = closed_until_ms(lake, this.stream, this.number) * 1000
+    rows = chained(batch, from_arrow(lake.spark, before), lake.conf.metrics, until).persist()
     try:
-        yield replace(closed, rows=rows)
+        yield measured(rows) if may_hold or closed is None else replace(closed, rows=rows)
     finally:
         rows.unpersist()
 

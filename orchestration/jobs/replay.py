@@ -163,7 +163,7 @@ def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[G
     _append(lake, stream, again, of_late, 0)
     late, folded = lake.read(of_late.name), [group for group in groups if group.late is Late.AMEND]
     in_time = closed_in_time(readings, late, groups, metrics, closed_until).persist()
-    windows = chained(in_time, None, metrics).persist()
+    windows = chained(in_time, None, metrics, until_ms * 1000).persist()
     names = F.col("device_group").isin([group.name for group in folded])
     affected = behind(late_rows, folded, metrics, closed_until).select(*OF_WINDOW) if folded else late.where("false").select(*OF_WINDOW)
     affected = affected.union(late.where(names).select(*OF_WINDOW)).distinct().persist()
@@ -173,7 +173,9 @@ def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[G
         if measured(affected):
             rows = readings.unionByName(late_rows.drop("cause", "retry"))
             amended = recomputed(rows, affected, folded, metrics)
-            every = chained(amended.unionByName(in_time.where(names).join(affected, OF_WINDOW, "left_anti")), None, metrics)
+            every = chained(
+                amended.unionByName(in_time.where(names).join(affected, OF_WINDOW, "left_anti")), None, metrics, until_ms * 1000
+            )
             # A late row changes the count of its window, and of a chain what the windows behind it carry.
             as_before = [F.col(f"every.{name}").eqNullSafe(F.col(f"windows.{name}")) for name in (*OF_WINDOW, "count", "value", "carry")]
             new = every.alias("every").join(windows.alias("windows"), reduce(Column.__and__, as_before), "left_anti")

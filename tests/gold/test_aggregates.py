@@ -76,10 +76,10 @@ def values(spark: SparkSession, metric: Metric, *cases: Sequence[float]) -> list
     return [row.value for row in windows(spark, rows, [metric])]
 
 
-def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_and_the_last_to_the_end_of_the_window(spark: SparkSession) -> None:
+def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_also_in_the_window_behind_it(spark: SparkSession) -> None:
     rows = [("oven", "t", 10.0, at("12:00:30")), ("oven", "t", 40.0, at("12:00:50")), ("oven", "t", 7.0, at("12:01:15"))]
     found = windows(spark, rows, [Metric("t", Aggregation.TIME_WEIGHTED_AVERAGE, 60)])
-    assert [row.value for row in found] == [(20 * 10.0 + 10 * 40.0) / 30, 7.0]
+    assert [row.value for row in found] == [(20 * 10.0 + 10 * 40.0) / 30, (15 * 40.0 + 45 * 7.0) / 60]
 
 
 def test_a_counter_goes_on_from_the_window_before_whatever_lies_between_and_sliding_windows_too(spark: SparkSession) -> None:

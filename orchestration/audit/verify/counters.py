@@ -1,6 +1,7 @@
 """A meter once more, written from the page of gold: one reading after the other, with the marks at which it may turn up again."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -124,6 +125,25 @@ class Meter:
         """The way over the greatest value of the counter, from its last tenth to its first; None where there is none."""
         width = self._rule.wraps_at
         return width - old + value if width is not None and 0.9 * width <= old <= width and value <= 0.1 * width else None
+
+
+Overlapping = Callable[[int, int], Iterable[tuple[int, int]]]
+"""Begin and end of windows that hold some instant from one until another, or a few more."""
+
+
+def averages(hold: int, overlapping: Overlapping, readings: list[tuple[int, float]]) -> Iterator[tuple[int, int, float]]:
+    """Yield begin and end of each window in which something is known, and the mean of what held: each value until the next, or `hold`.
+
+    All in microseconds; `readings`: instant and value, in order.
+    """
+    areas, lengths = defaultdict[tuple[int, int], float](float), defaultdict[tuple[int, int], int](int)
+    for number, (at, value) in enumerate(readings):
+        ended = min([at + hold, *(later for later, _ in readings[number + 1 : number + 2])])
+        for begin, end in overlapping(at, ended):
+            if (length := min(end, ended) - max(begin, at)) > 0:
+                areas[begin, end] += value * length
+                lengths[begin, end] += length
+    yield from ((*window, areas[window] / length) for window, length in lengths.items())
 
 
 def increases(rule: CounterRule, slide: int, step: int, rows: Iterable[tuple[int, int, float]]) -> Iterator[tuple[int, float]]:

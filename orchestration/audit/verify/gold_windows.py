@@ -1,8 +1,9 @@
 """Gold once more: all closed windows of a group, and its vectors, from what counts. Every metric has its own step; instants are UTC."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 import duckdb
@@ -11,7 +12,7 @@ from gold.windows.spec import Group, Vector
 from orchestration.audit.verify.calendar_windows import make_calendar_windows
 from orchestration.audit.verify.compare import NEAR
 from orchestration.audit.verify.confs import ConfHistory
-from orchestration.audit.verify.counters import increases
+from orchestration.audit.verify.counters import averages, increases
 from orchestration.audit.verify.store import fill
 from orchestration.storage.delta import literal
 from orchestration.utc import from_micros
@@ -29,13 +30,14 @@ OF_TYPE = {
     Aggregation.STDDEV: "stddev_samp(value) {of}",
     Aggregation.MEDIAN: "median(value) {of}",
     Aggregation.QUANTILE: "(quantile_cont(value, {probabilities}) {of})[list_position({probabilities}, any_value(quantile))]",
-    Aggregation.TIME_WEIGHTED_AVERAGE: "sum(value * held) {of} / sum(held) {of}",
-    Aggregation.COUNTER_INCREASE: "any_value(rise)",
+    Aggregation.TIME_WEIGHTED_AVERAGE: "any_value(linked)",
+    Aggregation.COUNTER_INCREASE: "any_value(linked)",
     Aggregation.CIRCULAR_MEAN: "case when {length} >= 1e-9 then round((degrees(atan2({east}, {north})) + 360) % 360, 9) % 360 end",
 }
-"""`held`: microseconds from a reading to the next one, or to the end of the window; `rise`: of the counter in the window."""
+"""`linked`: of types that look at earlier windows too."""
 ANGLE = {"east": "sum(sin(radians(value % 360))) {of}", "north": "sum(cos(radians(value % 360))) {of}"}
 LENGTH = "(sqrt(({east}) ** 2 + ({north}) ** 2) / count(*))"
+Linked = tuple[str, str, datetime | None, datetime, float]
 IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
 STEPS = "metric VARCHAR, step BIGINT, slide BIGINT, aggregation VARCHAR, quantile DOUBLE"
 FEATURES = "place BIGINT, feature VARCHAR, device_id VARCHAR, metric VARCHAR"
@@ -57,19 +59,22 @@ PLACED = """
     from member where step is not null
   )
 """
-NEIGHBOURS = """
-  (with in_order as (
-    select *, coalesce(lead(event_time) over (partition by device_id, metric, window_end order by event_time), window_end) as until
-    from {placed} where aggregation in {in_order}
-  )
-  select * exclude (until), epoch_us(until) - epoch_us(event_time) as held
-  from in_order left join rises using (device_id, metric, window_end)
-  union all by name from {placed} where aggregation not in {in_order})
-"""
-RISES = "device_id VARCHAR, metric VARCHAR, window_end TIMESTAMP, rise DOUBLE"
+NEIGHBOURS = "(from {placed} left join linked using (device_id, metric, window_end))"
+LINKED = "device_id VARCHAR, metric VARCHAR, began TIMESTAMP, window_end TIMESTAMP, linked DOUBLE"
 OF_METERS = """
   select device_id, metric, epoch_us(window_end), epoch_us(event_time), value from {placed}
   where aggregation = 'counter_increase' order by device_id, metric, window_end, event_time
+"""
+OF_HELD = """
+  select distinct device_id, metric, epoch_us(event_time) as micros, value from {placed}
+  where aggregation = 'time_weighted_average' order by device_id, metric, micros
+"""
+HELD = """
+  insert into windows by name
+  select device_id, metric, began as window_start, window_end, linked as value, 0 as count, abs(linked) as size,
+    abs(linked) as value_size
+  from linked join steps using (metric) anti join windows using (device_id, metric, window_end)
+  where aggregation = 'time_weighted_average' and window_end <= $closed_until
 """
 WINDOWS = """
   create or replace temp table windows as
@@ -125,18 +130,37 @@ def windows(  # noqa: PLR0917
     )
     placed = "placed" if set_aside is None else f"(from placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end))"
     if any(metric.aggregation in IN_ORDER for metric in used):
-        fill(store, "rises", RISES, _rises(store.execute(OF_METERS.format(placed=placed)).fetchall(), metrics))
-        placed = NEIGHBOURS.format(placed=placed, in_order=tuple(map(str, IN_ORDER)))
+        meters, held = (store.execute(sql.format(placed=placed)).fetchall() for sql in (OF_METERS, OF_HELD))
+        fill(store, "linked", LINKED, chain(_rises(meters, metrics), _averages(store, held, metrics)))
+        placed = NEIGHBOURS.format(placed=placed)
     store.execute(WINDOWS.format(**_by_type(used), placed=placed), {"closed_until": _utc(closed_until)})
+    if any(metric.aggregation is Aggregation.TIME_WEIGHTED_AVERAGE for metric in used):
+        store.execute(HELD, {"closed_until": _utc(closed_until)})
 
 
-def _rises(rows: list[tuple[str, str, int, int, float]], metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str, datetime, float]]:
+def _rises(rows: list[tuple[str, str, int, int, float]], metrics: Mapping[str, Metric]) -> Iterator[Linked]:
     for (device_id, name), of_meter in groupby(rows, itemgetter(0, 1)):
         metric = metrics[name]
         step = (metric.step_seconds or 0) * 1_000_000
         slide = step if metric.slide_seconds is None else metric.slide_seconds * 1_000_000
         for end, rise in increases(metric.counter or CounterRule(), slide, step, (row[2:] for row in of_meter)):
-            yield device_id, name, _utc(from_micros(end)), rise
+            yield device_id, name, None, _utc(from_micros(end)), rise
+
+
+def _averages(store: duckdb.DuckDBPyConnection, rows: list[tuple[str, str, int, float]], metrics: Mapping[str, Metric]) -> Iterator[Linked]:
+    of_calendar = store.execute("select name, epoch_us(begins), epoch_us(ends) from calendar_windows order by all").fetchall()
+    for (device_id, name), of_device in groupby(rows, itemgetter(0, 1)):
+        metric = metrics[name]
+        days = [(begin, end) for metric_name, begin, end in of_calendar if metric_name == name]
+
+        def overlapping(at: int, until: int, metric: Metric = metric, days: list[tuple[int, int]] = days) -> Iterable[tuple[int, int]]:
+            if metric.step_seconds is None:
+                return days[max(bisect(days, (at, 0)) - 1, 0) : bisect(days, (until, 0))]
+            step, slide = (seconds * 1_000_000 for seconds in (metric.step_seconds, metric.slide_seconds or metric.step_seconds))
+            return ((end - step, end) for end in range((at // slide + 1) * slide, until + step, slide))
+
+        for begin, end, average in averages(metric.max_hold_seconds * 1_000_000, overlapping, [(at, value) for *_, at, value in of_device]):
+            yield device_id, name, _utc(from_micros(begin)), _utc(from_micros(end)), average
 
 
 OTHERWISE = """
@@ -183,7 +207,7 @@ def windows_by_conf(  # noqa: PLR0917
 
 
 def _counts(metric: Metric) -> tuple[object, ...]:
-    return metric.aggregation, metric.quantile, metric.counter
+    return metric.aggregation, metric.quantile, metric.counter, metric.max_hold_seconds
 
 
 def _by_type(used: list[Metric]) -> dict[str, str]:

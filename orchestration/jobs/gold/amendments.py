@@ -191,7 +191,7 @@ def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], step: Step
         in_reach = rows.where(F.col("event_time").between(first, last))
         return recomputed(in_reach, windows, groups, lake.conf.metrics)
 
-    linked = amended(lake, stream, groups, affected.rows, recompute)
+    linked = amended(lake, stream, groups, affected.rows, recompute, step.end.closed_until_ms * 1000)
     windows = recompute(affected.rows, affected.first_end, affected.last_end)
     if linked is not None:
         is_other = ~F.col("metric").isin(linked_metrics(lake, groups))

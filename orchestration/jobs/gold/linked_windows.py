@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,22 +33,28 @@ Recompute = Callable[[DataFrame, int, int], DataFrame]
 
 @dataclass(frozen=True)
 class Chains:
-    """Recorded windows, in their newest revision: `links` by key and end, `ends` of each key in order, in microseconds since 1970."""
+    """Recorded windows, in their newest revision: `links` by key and end, `ends` of each key in order, in microseconds since 1970.
+    `held`: those without a reading."""
 
     links: dict[Window, Linked]
     ends: dict[Key, list[int]]
+    held: set[Window]
 
     def behind(self, windows: Iterable[Window], count: int) -> set[Window]:
-        """List the next windows behind each of these."""
-        return {(key, self.ends[key][n]) for key, at in windows for n in self._next(key, at, count)}
+        """List the next windows behind each of these, so many with a reading, and those without one before them."""
+        return {window for key, at in windows for window in self._next(key, at, count)}
 
-    def _next(self, key: Key, at: int, count: int) -> range:
-        first = bisect_right(self.ends[key], at)
-        return range(first, min(first + count, len(self.ends[key])))
+    def _next(self, key: Key, at: int, count: int) -> Iterator[Window]:
+        ends = self.ends[key]
+        for n in range(bisect_right(ends, at), len(ends)):
+            yield key, ends[n]
+            count -= (key, ends[n]) not in self.held
+            if not count:
+                return
 
 
-def amended(lake: Lake, stream: str, groups: Sequence[Group], affected: DataFrame, recompute: Recompute) -> DataFrame | None:
-    """Recompute affected windows (OF_WINDOW) of metrics whose windows are a chain; None where there are none.
+def amended(lake: Lake, stream: str, groups: Sequence[Group], affected: DataFrame, recompute: Recompute, until: int) -> DataFrame | None:  # noqa: PLR0917
+    """Recompute affected windows (OF_WINDOW) of metrics whose windows are a chain; None where there are none. `until`: see links.link.
 
     A late reading mostly changes what its own window carries, and the next one no more. So that one is computed too, and more where what
     the last one carries is not as recorded.
@@ -64,7 +70,7 @@ def amended(lake: Lake, stream: str, groups: Sequence[Group], affected: DataFram
     history = read(lake.gold(stream)[0], f"window_end >= {first} and carry is not null and metric in {literal(metrics)}", None, names)
     assert history is not None  # without limits
     recorded = latest(history, WINDOW_KEY)
-    chains = Chains(_links(recorded), defaultdict(list))
+    chains = Chains(_links(recorded), defaultdict(list), _held(recorded))
     for key, end in sorted(chains.links):
         chains.ends[key].append(end)
     wanted, made, more, count = set[Window](), dict[Window, Linked](), late | chains.behind(late, 1), 1
@@ -73,12 +79,16 @@ def amended(lake: Lake, stream: str, groups: Sequence[Group], affected: DataFram
         others = pa.array([window not in wanted for window in _windows(recorded)], pa.bool_())
         onwards = from_arrow(lake.spark, pa.concat_tables([before, recorded.filter(others).select(CHAIN)]))
         ends = [end // 1_000_000 for _, end in wanted]
-        rows = chained(recompute(from_arrow(lake.spark, _table(wanted)), min(ends), max(ends)), onwards, lake.conf.metrics).toArrow()
+        rows = chained(recompute(from_arrow(lake.spark, _table(wanted)), min(ends), max(ends)), onwards, lake.conf.metrics, until).toArrow()
         made = _links(rows)
         loose = [window for window, (_, carry) in made.items() if window not in chains.links or chains.links[window][1] != carry]
         more = chains.behind(loose, count) - wanted if chains.behind(loose, 1) - wanted else set()
     is_new = [window in late or chains.links.get(window) != linked for window, linked in made.items()]
     return from_arrow(lake.spark, rows.filter(pa.array(is_new, pa.bool_())))
+
+
+def _held(rows: pa.Table) -> set[Window]:
+    return {window for window, count in zip(_windows(rows), rows["count"].to_pylist(), strict=True) if not count}
 
 
 def _links(rows: pa.Table) -> dict[Window, Linked]:

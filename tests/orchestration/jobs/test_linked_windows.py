@@ -25,12 +25,13 @@ METRICS = {
         Metric("total", Aggregation.COUNTER_INCREASE, 3600),
         Metric("pulses", Aggregation.COUNTER_INCREASE, 3600, counter=WRAPPING),
         Metric("sliding", Aggregation.COUNTER_INCREASE, 1200, slide_seconds=600),
+        Metric("valve", Aggregation.TIME_WEIGHTED_AVERAGE, 3600, max_hold_seconds=9000),
         Metric("plain", Aggregation.AVERAGE, 600),
     )
 }
 GROUPS = {
     "plant": Group("plant", tuple(METRICS), 600, "plant", Vector("device", tuple(METRICS), 3600)),
-    "aside": Group("aside", ("total", "sliding"), 600, "aside", late=Late.KEEP_ASIDE),
+    "aside": Group("aside", ("total", "sliding", "valve"), 600, "aside", late=Late.KEEP_ASIDE),
 }
 FLOWS = {
     "rise": flow_of("rise", Counter(metric="total", every_seconds=3600)),
@@ -77,6 +78,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
         ("2.json", 7, [(130, 118), (59, 109.5)]),  # late
         ("3.json", 14, [(450, 140), (700, 150)]),
     ):
+        lines += [event("slow", "valve", value % 7, START + timedelta(minutes=n)) for n, value in readings]
         lines += [event("slow", metric, value, START + timedelta(minutes=n)) for n, value in readings for metric in ("total", "sliding")]
         land(folder, name, [*lines, event("clock", "plain", 1, START + timedelta(hours=hours))])
         run(made, spark)
@@ -109,6 +111,27 @@ def test_windows_add_up_to_what_the_meter_rose_with_gaps_and_late_readings(lake:
     history = recorded(Lake(lake), "gold.aggregates").to_pylist()
     slow = [row for row in history if (row["device_group"], row["device_id"], row["metric"]) == ("plant", "slow", "total")]
     assert sorted((row["window_end"].hour, row["revision"]) for row in slow if row["revision"]) == [(9, 1), (10, 1), (11, 1), (12, 1)]
+
+
+def test_a_value_holds_in_windows_without_a_reading_and_a_late_one_changes_those_behind_it(lake: Conf) -> None:
+    """Readings of 08:00, 08:59 (late), 09:10, 10:10 (late), 11:20, 13:30, 15:30 and 19:40 hold two and a half hours."""
+    valve = {end.hour: value for (_, metric, end), value in rises(lake).items() if metric == "valve"}
+    assert valve == pytest.approx(
+        {
+            9: (59 * 2 + 1 * 4.5) / 60,
+            10: (10 * 4.5 + 50 * 5) / 60,
+            11: (10 * 5 + 50 * 6) / 60,
+            12: (20 * 6 + 40 * 6) / 60,
+            13: 6.0,
+            14: (30 * 6 + 30 * 0) / 60,
+            15: 0.0,
+            16: (30 * 0 + 30 * 0) / 60,
+            17: 0.0,
+            18: 0.0,
+            20: 3.0,
+            21: 3.0,
+        }
+    )
 
 
 def test_verify_finds_no_difference_and_a_replay_gives_the_same_windows(lake: Conf, spark: SparkSession) -> None:

@@ -52,6 +52,7 @@ ALSO_HEALTHY: dict[str, list[dict[str, Any]]] = {
         {"value": 3.0, "min": -9.0, "max": -1.0, "sum": -15.0, "latest": -5.0},  # count, or stddev
         {"value": 0.30000000000000004, "min": 0.1, "max": 0.1, "sum": 0.30000000000000004, "latest": 0.1},  # sums of floats
         {"value": 1550.0, "count": 2, "min": 4.0, "max": 14.0, "sum": 18.0, "latest": 14.0, "carry": [14.0, 0.0]},  # wraps at 65536
+        {"value": 7.0, "count": 0, "carry": [7.0, 0.0]} | dict.fromkeys(("min", "max", "sum", "latest")),  # carried in
         {"value": -100.0, "count": 1, "min": -100.0, "max": -100.0, "sum": -100.0, "latest": -100.0},
     ],
 }
@@ -87,7 +88,7 @@ DEFECTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "gold_aggregates": [
         ({"device_id": None}, "Every window names its device."),
         ({"window_end": at("11:59")}, "Every window ends after it starts."),
-        ({"count": -3, "sum": -6.0, "min": 2.0, "max": 2.0}, "Every window holds at least one reading."),
+        ({"count": -3, "sum": -6.0, "min": 2.0, "max": 2.0}, "Every window holds at least one reading, or a value that was carried in."),
         ({"value": None}, "A value is absent only where one reading has no standard deviation."),
         ({"latest": 9.0}, "Every latest value lies between the least and the greatest."),
         ({"sum": 60.0}, "Every sum is one that so many values between the least and the greatest can have."),

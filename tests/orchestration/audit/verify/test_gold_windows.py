@@ -81,7 +81,7 @@ Cells = tuple[str, str, Seconds]
 """Device, metric, and seconds after BEGIN at which the window ends."""
 
 
-def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dict[Cells, list[tuple[Seconds, float]]]:
+def by_definition(readings: list[tuple[Any, ...]], closed_until: int) -> dict[Cells, list[tuple[Seconds, float]]]:
     """Readings of every closed window in the order of their times, as seconds after its begin. A window ends at a multiple of the slide and
     does not hold its end."""
     values: dict[Cells, list[tuple[Seconds, float]]] = {}
@@ -91,6 +91,8 @@ def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dic
         for end in range(first, first + step, slide):
             if end <= closed_until:
                 values.setdefault((device, metric, end), []).append((micros / 1e6 - end + step, value))
+        for end in range(first, closed_until + 1, slide) if METRICS[metric].aggregation is Aggregation.TIME_WEIGHTED_AVERAGE else ():
+            values.setdefault((device, metric, end), [])  # a day is longer than all of this: the value holds
     return values
 
 
@@ -121,9 +123,10 @@ def test_windows_are_what_their_definition_says(
     for cell, row in rows.items():
         metric, values = METRICS[cell[1]], [value for _, value in expected[cell]]
         assert row["window_start"] == cell[2] - metric.window_seconds
-        assert [row[name] for name in ("count", "min", "max", "latest")] == [len(values), min(values), max(values), values[-1]]
+        of_values: list[float | None] = [len(values), min(values), max(values), values[-1]] if values else [0, None, None, None]
+        assert [row[name] for name in ("count", "min", "max", "latest")] == of_values
         # Sums in another order: to 1e-9 of the largest reading, as verify compares them.
-        assert row["sum"] == pytest.approx(math.fsum(values), abs=1e-9 * (1 + row["size"]))
+        assert row["sum"] == (pytest.approx(math.fsum(values), abs=1e-9 * (1 + row["size"])) if values else None)
         start = cell[2] - metric.step_seconds
         before = [
             (at / 1e6 - start, value) for *of, at, value in sorted(readings, key=itemgetter(2)) if (*of,) == cell[:2] and at < start * 1e6
