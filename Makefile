@@ -130,9 +130,9 @@ damage: install ## damage each kind of file in each way, and see that it is refu
 
 HOSTILE ?= 1000000
 .PHONY: fuzz
-fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and account for each; SEED=... repeats, and is printed
+fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake, and as many hostile rows to sinks, and account for each; SEED=... repeats, and is printed
 	$(call step,"seed $(SEED)")
-	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/audit/reconciliation/test_hostile_payloads.py
+	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/audit/reconciliation/test_hostile_payloads.py tests/orchestration/connectors/sinks/test_hostile_rows.py
 
 .PHONY: soak
 soak: MINUTES = 30
