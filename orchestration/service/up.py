@@ -19,7 +19,7 @@ from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, describe
 from orchestration.service.jobs import Jobs
 from orchestration.service.journal import Journal
-from orchestration.service.parts import COLLECTOR, STREAMS, concern_of, parts_of
+from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.service.refusal import Refusal
 from orchestration.storage.confs import files_in, held_back, keep_files, refusal
@@ -137,8 +137,8 @@ class Service:
 
     def _look(self) -> None:
         is_full = shutil.disk_usage(self.conf.lake.local).free < FULL_BYTES
-        for name, process in self._processes.items():
-            if not is_full or process.state.state != "waiting" or name == COLLECTOR:  # it refuses events until there is room
+        for process in self._processes.values():
+            if not is_full or process.state.state != "waiting":
                 process.look()
         if (streams := self._processes.get(STREAMS)) is not None:
             self._watch(streams)
