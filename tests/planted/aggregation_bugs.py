@@ -33,8 +33,8 @@ def without_order(patch: pytest.MonkeyPatch) -> None:
 def other_metric(name: str, **settings: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """Windows of a chain are made by other settings of a metric."""
 
-    def made(rows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str, Metric]) -> DataFrame:
-        return chained(rows, recorded, {**metrics, name: replace(metrics[name], **settings)})
+    def made(rows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str, Metric], until: int) -> DataFrame:
+        return chained(rows, recorded, {**metrics, name: replace(metrics[name], **settings)}, until)
 
     return lambda patch: patch.setattr(windows, "chained", made)
 
@@ -75,6 +75,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "glitches of a counter": (other_metric("meter", counter=CounterRule(wraps_at=1000.0, glitch_amount=0)), every_type),
     "wraps of a counter": (other_metric("meter", counter=None), every_type),
     "rises between windows": (without_windows_before, every_type),
+    "how long a value holds": (other_metric("valve", max_hold_seconds=1800), every_type),
     "probability of a quantile": (other_value(Aggregation.QUANTILE, lambda _: functions.col("max")), every_type),
     "circle of angles": (other_value(Aggregation.CIRCULAR_MEAN, lambda _: functions.expr("sum / count % 360")), every_type),
 }
