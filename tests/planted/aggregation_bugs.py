@@ -14,6 +14,7 @@ from gold.windows.chains import chained
 from gold.windows.spec import Group, Vector
 from orchestration.engine import windows
 from orchestration.engine.chains import CHAINED
+from orchestration.jobs.gold import linked_windows
 from silver.aggregation import Aggregation
 from silver.metric import CounterRule, Metric
 from tests.lakes import event, land, minutes, run
@@ -36,11 +37,16 @@ def other_metric(name: str, **settings: Any) -> Callable[[pytest.MonkeyPatch], N
     def made(rows: DataFrame, recorded: DataFrame | None, metrics: Mapping[str, Metric], until: int) -> DataFrame:
         return chained(rows, recorded, {**metrics, name: replace(metrics[name], **settings)}, until)
 
-    return lambda patch: patch.setattr(windows, "chained", made)
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        for module in (windows, linked_windows):
+            patch.setattr(module, "chained", made)
+
+    return plant
 
 
 def without_windows_before(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(windows, "newest_carries", lambda *_: CHAINED.empty_table())
+    for module in (windows, linked_windows):
+        patch.setattr(module, "newest_carries", lambda *_: CHAINED.empty_table())
 
 
 def every_type(day: Day) -> list[str]:
@@ -59,7 +65,7 @@ def every_type(day: Day) -> list[str]:
     typed = Day(made, day.spark)
     for name, hours in (("1.json", (0, 1)), ("2.json", (0.99, 2, 5))):
         times = [time for hour in hours for time in minutes(START + timedelta(hours=hour), 40, 1.3)]
-        counted = [0 if n % 11 == 5 else 60 * n % 1000 - 15 * (n % 7 == 3) for n in range(len(times))]
+        counted = [0 if n % 11 == 5 else 60 * n % 1000 - 70 * (60 * n % 1000 > 600 and n % 3 == 0) for n in range(len(times))]
         lines = [
             event("oven", of, [n % 7, counted[n], n * n % 31, 355 + n % 13][k], time)
             for n, time in enumerate(times)
