@@ -120,7 +120,7 @@ MEASURES = declared(
     ("highest", pa.float64(), "distance: greatest speed in m/s; counter: greatest rise from one reading to the next; duty_cycle: null"),
     ("known_seconds", pa.float64(), "duty_cycle: seconds of the window in which the state is known; else null"),
     ("count", pa.int64(), "distance and counter: readings that ended a step; duty_cycle: readings"),
-    ("glitches", pa.int64(), "counter: readings of 0 that the next one contradicts; else null"),
+    ("glitches", pa.int64(), "counter: readings that are noise; distance: positions that are none; else null"),
     ("wraps", pa.int64(), "counter: times it passed `wraps_at`; else null"),
     ("resets", pa.int64(), "counter: times it began anew, as a meter that was swapped; else null"),
 )

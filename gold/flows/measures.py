@@ -54,16 +54,43 @@ def distance(flow: Distance, this: Slice) -> Stepped:
     longitude = sides[1].select(["device_id", "event_time", "value"]).rename_columns(["device_id", "event_time", "other"])
     positions = sides[0].select(["device_id", "event_time", "value"]).join(longitude, ["device_id", "event_time"], join_type="inner")
     items = _Items(pa.concat_tables([this.carried, _items(positions)]))
-    here = np.flatnonzero(items.is_behind_one())
-    there = here - 1
-    latitude, longitude = (np.radians(side) for side in (items.value, items.table["other"].to_numpy()))
-    half = (
-        np.sin((latitude[here] - latitude[there]) / 2) ** 2
-        + np.cos(latitude[here]) * np.cos(latitude[there]) * np.sin((longitude[here] - longitude[there]) / 2) ** 2
-    )
+    is_position = _are_positions(flow, items)
+    placed = np.flatnonzero(is_position)
+    steps = placed[1:][items.device[placed[1:]] == items.device[placed[:-1]]]
+    metres, speed = np.zeros(len(items.time)), np.zeros(len(items.time))
+    metres[steps], speed[steps] = _way(items, placed[np.searchsorted(placed, steps) - 1], steps)
+    is_step = np.zeros(len(items.time), np.bool_)
+    is_step[steps] = True
+    here = np.flatnonzero(is_step | ~is_position)
+    measures = {"value": metres[here], "highest": speed[here], "count": is_step[here], "glitches": ~is_position[here]}
+    stepped = _by_window(flow.every_seconds, this, items, here, items.time[here], measures)
+    end = _window_bounds(flow.every_seconds, this)[1]
+    return Stepped(stepped.rows, _left(_Items(items.table.filter(pa.array(is_position | (items.time >= end)))), end))
+
+
+def _are_positions(flow: Distance, items: _Items) -> npt.NDArray[np.bool_]:
+    """Say which items are places on earth that the device may have reached from its last one."""
+    latitude, longitude = items.value, items.table["other"].to_numpy()
+    are: npt.NDArray[np.bool_] = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180) & ((latitude != 0) | (longitude != 0))
+    for first, last in items.spans():
+        placed = first + np.flatnonzero(are[first:last])
+        if (_way(items, placed[:-1], placed[1:])[1] <= flow.most_plausible_speed).all():
+            continue
+        before = placed[0]
+        for at in placed[1:]:
+            are[at] = _way(items, before, at)[1] <= flow.most_plausible_speed
+            before = at if are[at] else before
+    return are
+
+
+def _way(items: _Items, there: Numbers, here: Numbers) -> tuple[Numbers, Numbers]:
+    """The metres from one item to another, and the speed in metres a second."""
+    other = items.table["other"].to_numpy()
+    latitudes, longitudes = np.radians([items.value[there], items.value[here]]), np.radians([other[there], other[here]])
+    of_latitude, of_longitude = (np.sin(np.diff(sides, axis=0)[0] / 2) ** 2 for sides in (latitudes, longitudes))
+    half = of_latitude + np.cos(latitudes[0]) * np.cos(latitudes[1]) * of_longitude
     metres = 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(half, 1)))
-    speed = metres / ((items.time[here] - items.time[there]) / SECOND)
-    return _by_window(flow.every_seconds, this, items, here, items.time[here], {"value": metres, "highest": speed})
+    return metres, metres / ((items.time[here] - items.time[there]) / SECOND)
 
 
 def counter(flow: Counter, this: Slice) -> Stepped:

@@ -15,6 +15,7 @@ from expectations.settings import (
     EntryName,
     GroupName,
     MetricName,
+    Number,
     OrAbsent,
     Predicate,
     Problem,
@@ -150,6 +151,9 @@ class Distance(Setting):
     """In degrees."""
     every_seconds: Every = Field(examples=[600])
     """Length of a window."""
+    most_plausible_speed: Number = Field(default=340.0, gt=0, examples=[40])
+    """In metres a second. A place that the device can only have reached faster from its last one is no position; nor is 0, 0, nor what is
+    beyond 90 and 180 degrees. `glitches` counts them."""
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def test_distance_is_the_sum_of_the_ways_and_their_highest_speed() -> None:
     degree = 6_371_008.8 * np.pi / 180
     rows = [
         ("a", name, at, value)
-        for at, *place in ((0, 0.0, 0.0), (50, 0.0, 0.001), (110, 0.0, 0.003))
+        for at, *place in ((0, 0.0, 0.001), (50, 0.0, 0.002), (110, 0.0, 0.004))
         for name, value in zip(("lat", "lon"), place, strict=True)
     ]
     found = stepped(Distance("lat", "lon", 100), [*rows, ("a", "lat", 70, 9.0)])
@@ -158,6 +158,30 @@ def test_distance_is_the_sum_of_the_ways_and_their_highest_speed() -> None:
         (100, pytest.approx(0.002 * degree, abs=1e-5), 1),
     ]
     assert found[1]["highest"] == pytest.approx(0.002 * degree / 60, abs=1e-5)
+
+
+def test_what_is_no_position_is_counted_and_moves_nothing() -> None:
+    degree = 6_371_008.8 * np.pi / 180
+    places = [(0, 0.0, 0.0), (10, 50.0, 8.0), (60, 0.0, 0.0), (70, 91.0, 8.0), (80, 50.0, -181.0), (90, 50.001, 8.0)]
+    places += [
+        (110, 40.0, 8.0),
+        (120, 40.0, 8.0),
+        (150, 50.003, 8.0),
+        (20_000, 40.0, 8.0),
+        (90_000, -17.0, 179.9999),
+        (90_010, -17.0, -179.9999),
+    ]
+    sides = ("lat", "lon")
+    rows = [("a", side, at, value) for at, *place in places for side, value in zip(sides, place, strict=True)]
+    rows.reverse()  # two messages of one instant, in any order, are one position
+    for rows_of in (rows, sorted(rows, key=lambda row: row[2])):
+        measured = stepped(Distance("lat", "lon", 100), rows_of, [100_000])
+        measured.sort(key=lambda row: row["window_start"])
+        assert [(row["window_start"], row["count"], row["glitches"]) for row in measured][:2] == [(0, 1, 4), (100, 1, 2)]
+        assert [row["value"] for row in measured][:2] == pytest.approx([0.001 * degree, 0.002 * degree], abs=1e-5)
+        assert [row["highest"] for row in measured][:2] == pytest.approx([0.001 * degree / 80, 0.002 * degree / 60], abs=1e-5)
+        # What is far away counts once there was the time to get there, and the way over the antimeridian is short.
+        assert [(row["window_start"], row["count"], row["glitches"]) for row in measured][2:] == [(20_000, 1, 0), (90_000, 2, 0)]
 
 
 def test_a_duty_cycle_is_the_share_of_the_known_time() -> None:
@@ -206,6 +230,7 @@ KINDS: list[tuple[Kind, list[Any]]] = [
     ),
     (Silence(6), []),
     (Distance("x", "y", 10), []),
+    (Distance("x", "y", 10, 100_000.0), []),
     (DutyCycle("x", "p", 10, 13), [lambda value: None if value == 4 else value > 1]),
     (Counter(metric="x", every_seconds=10, wraps_at=4), []),
 ]

@@ -44,7 +44,7 @@ KINDS: dict[str, Kind] = {
         (Transition("idle", "hot", "value > 6"), Transition("hot", "idle", "value < 3"), Transition("hot", "stuck", None, 60)),
     ),
     "quiet": Silence(20),
-    "travel": Distance("temperature", "vibration", 120),
+    "travel": Distance("temperature", "vibration", 120, 20_000.0),
     "use": DutyCycle("power", "value > 4", 60, 90),
     "energy": Counter(metric="power", every_seconds=120, wraps_at=10),
 }

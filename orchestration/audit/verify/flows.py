@@ -1,8 +1,9 @@
 """Flows of flows.yml once more, from all readings that came in time, by SQL of DuckDB and, where a state goes on, row by row in Python."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from math import asin, cos, radians, sin, sqrt
 from operator import itemgetter
 from typing import Any
 
@@ -79,16 +80,16 @@ SILENCE = """
   union all by name select device_id, next_time as changed_at, 'heard' as state, 'silent' as previous,
     epoch_us(next_time - begun) / 1e6 as seconds, next_value as value, {next} from silent where next_time is not null
 """
-DISTANCE = """
-  with placed as (select y.device_id, y.event_time, radians(y.value) as y, radians(x.value) as x from taken y join taken x
-    on x.device_id = y.device_id and x.event_time = y.event_time and y.metric = $latitude and x.metric = $longitude),
-  ways as (select *, lag(y) over same as y0, lag(x) over same as x0, lag(event_time) over same as time0 from placed
-    window same as (partition by device_id order by event_time)),
-  metres as (select *, 12742017.6 * asin(sqrt(least(1, pow(sin((y - y0) / 2), 2) + cos(y0) * cos(y) * pow(sin((x - x0) / 2), 2)))) as way
-    from ways where y0 is not null)
-  select device_id, {window_start} as window_start, sum(way) as value, max(way / (epoch_us(event_time - time0) / 1e6)) as highest,
-    count(*) as count, max(way) as size from metres group by all
+PLACED = """
+  select y.device_id, y.event_time, y.value, x.value from taken y join taken x using (device_id, event_time)
+  where y.metric = $latitude and x.metric = $longitude order by y.device_id, y.event_time
 """
+DISTANCE = """
+  select device_id, {window_start} as window_start, coalesce(sum(way), 0) as value, coalesce(max(way / seconds), 0) as highest,
+    count(way) as count, count(*) filter (not is_position)::bigint as glitches, max(way) as size from ways_of_flow
+  where way is not null or not is_position group by all
+"""
+WAYS = "device_id VARCHAR, event_time TIMESTAMP, is_position BOOLEAN, way DOUBLE, seconds DOUBLE"
 DUTY_CYCLE = """
   with spans as (select *, least(event_time + to_seconds({hold}), coalesce(lead(event_time) over same, $until), $until) as ended from taken
     window same as (partition by device_id order by event_time)),
@@ -157,9 +158,10 @@ def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -
             fits = f"[{', '.join(f'coalesce(fits_{at}, false)' for at in range(len(flow.predicates)))}]"
             changes = [change for device in _by_device(store, f", {fits}") for change in _states(machine, device, until)]
             fill(store, "expected_flow", STATES, changes)
-        case Distance(latitude=latitude, longitude=longitude, every_seconds=every):
-            sql = DISTANCE.format(window_start=WINDOW_START.format(every))
-            _make(store, _closed(sql, every), until=until, latitude=latitude, longitude=longitude)
+        case Distance(latitude=latitude, longitude=longitude, every_seconds=every, most_plausible_speed=fastest):
+            placed = store.execute(PLACED, {"latitude": latitude, "longitude": longitude}).fetchall()
+            fill(store, "ways_of_flow", WAYS, [way for _, rows in groupby(placed, key=itemgetter(0)) for way in _ways(fastest, rows)])
+            _make(store, _closed(DISTANCE.format(window_start=WINDOW_START.format(every)), every), until=until)
         case DutyCycle(every_seconds=every, hold_seconds=hold):
             sql = DUTY_CYCLE.format(window_start=WINDOW_START.format(every), every=every, hold=hold)
             _make(store, _closed(sql, every), until=until)
@@ -210,6 +212,28 @@ def _by_device(store: duckdb.DuckDBPyConnection, more: str = "") -> Iterator[lis
     columns = f"device_id, event_time, value, {listed(IDENTITY)}{more}"
     rows = store.execute(f"select {columns} from taken order by device_id, event_time").fetchall()
     yield from (list(of_device) for _, of_device in groupby(rows, key=itemgetter(0)))
+
+
+def _ways(fastest: float, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield for each place of a device whether it is a position, and the metres and seconds from the last one that was."""
+    before: Row | None = None
+    for device_id, at, latitude, longitude in rows:
+        is_position = -90 <= latitude <= 90 and -180 <= longitude <= 180 and (latitude, longitude) != (0, 0)
+        way = seconds = None
+        if is_position and before is not None:
+            seconds = (at - before[1]).total_seconds()
+            way = _great_circle(*before[2:], latitude, longitude)
+            if way / seconds > fastest:
+                is_position, way = False, None
+        yield device_id, at, is_position, way, seconds
+        if is_position:
+            before = device_id, at, latitude, longitude
+
+
+def _great_circle(*degrees: float) -> float:
+    """Metres between two latitudes and longitudes, on a sphere of the mean radius."""
+    y0, x0, y, x = map(radians, degrees)
+    return 12742017.6 * asin(sqrt(min(1, sin((y - y0) / 2) ** 2 + cos(y0) * cos(y) * sin((x - x0) / 2) ** 2)))
 
 
 def _states(machine: StateMachine, rows: list[Row], until: datetime) -> Iterator[Row]:
