@@ -224,4 +224,4 @@ def _instant_at(unit: str, zone: str, count: int) -> date | datetime | str:
 
     text = str(np.datetime64(count, unit)).removesuffix(".000000").removesuffix(".000")  # type: ignore[call-overload]
     year, month, day = text.rsplit("-", 2)
-    return f"{int(year):0{5 if count < 0 else 4}d}-{month}-{day}{zone}"
+    return f"{int(year):0{5 if int(year) < 0 else 4}d}-{month}-{day}{zone}"

@@ -11,6 +11,7 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.connectors.sources.all import sources
+from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import in_row_groups
@@ -51,7 +52,7 @@ def test_each_source_goes_on_at_its_own_offset_and_batches_are_numbered_in_the_o
 
 
 def test_a_source_that_breaks_while_it_is_read_leaves_nothing_and_is_read_again_from_where_it_was(lake: LakeStore) -> None:
-    with pytest.raises(OSError, match="gone"):
+    with pytest.raises(SourceDownError, match="source one cannot be read: OSError"):
         take(lake, Numbers("other", 1), Numbers("one", 2, is_broken=True))
     assert (brought(lake), [*lake.tables["bronze.events"].location.local.rglob("*.parquet")]) == ([], [])
     take(lake, Numbers("one", 2))
@@ -106,6 +107,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from orchestration.connectors.sources.all import sources
+from orchestration.connectors.sources.source import SourceDownError
 from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore
 from tests.lakes import conf

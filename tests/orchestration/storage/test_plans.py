@@ -45,7 +45,7 @@ def with_kitchen(**changes: Any) -> Callable[[Conf], Conf]:
         (
             "gold.kitchen",
             with_metric("power", aggregation=Aggregation.COUNTER_INCREASE),
-            "what is aggregated beside count, min, max, sum and latest was nothing, and is readings now",
+            "what is aggregated beside count, min, max, sum and latest was nothing, and is series now",
         ),
         (
             "gold.kitchen",

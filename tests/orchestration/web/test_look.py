@@ -100,7 +100,7 @@ def test_charts_of_a_device_have_its_alerts_the_limits_and_what_was_set_aside(pa
 def test_what_fires_has_the_value_that_came_last_beside_the_one_that_it_began_with(page: Page, server: Served) -> None:
     page.goto(f"{server.address}/alerts")
     row = page.locator("section[aria-labelledby=declared] tbody tr")
-    assert [row.locator("td").nth(place).inner_text() for place in (5, 6)] == ["301", "319"]
+    assert [row.locator("td").nth(place).inner_text() for place in (5, 6)] == ["301\u00a0degC", "319\u00a0degC"]
 
 
 def test_a_text_column_splits_the_series_and_a_text_first_makes_bars(page: Page, server: Served) -> None:

@@ -34,7 +34,7 @@ async def asked(queries: Queries, kills: int) -> object:
 
 
 def busy() -> list[int]:
-    """Processes below this one that are in the middle of LONG: they have taken more than half a second of CPU."""
+    """Processes below this one, but not the one that forks them, that are in the middle of LONG: they have taken half a second of CPU."""
     return [of.pid for of in psutil.Process().children(recursive=True) if is_busy(of)]
 
 
@@ -42,7 +42,7 @@ def is_busy(process: psutil.Process) -> bool:
     """Not of one that has ended since the list was made."""
     try:
         works = process.status() != psutil.STATUS_ZOMBIE and "forkserver" in " ".join(process.cmdline())
-        return works and float(process.cpu_times().user) > 0.5
+        return works and not process.children() and float(process.cpu_times().user) > 0.5
     except psutil.NoSuchProcess:
         return False
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from gold.alerts.spec import Alert, Signal
 from gold.flows.spec import FlowSpec, Sessions
+from gold.schema import CARRY
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.connectors.sinks.all import sinks
@@ -116,7 +117,7 @@ class SmallLake:
         for row in recorded(of_snapshot, table, snapshot.versions).to_pylist(maps_as_pydicts="lossy"):
             key = tuple(str(row[name]) for name in KEYS[table])
             if row.get("bronze_batch", -1) <= snapshot.bronze_batch and row.get("revision", 0) >= seen.get(key, row).get("revision", 0):
-                seen[key] = row
+                seen[key] = {name: value for name, value in row.items() if name != CARRY.name}
         return seen
 
     def next_generation(self) -> "SmallLake":
