@@ -147,7 +147,7 @@ def draw_line(panel: Axes, at: Any, values: Any, filled: Any, look: dict[str, An
     is_alone = has_value & ~before & ~after
     dotted = has_value & ~filled & (is_alone | (len(at) <= MAX_DOTTED_POINTS))
     panel.plot(at[dotted], values[dotted], "o", markersize=3, color=look["color"])
-    hollow = np.flatnonzero(filled)[:: -(-len(at) // MAX_HOLLOW)]
+    hollow = np.flatnonzero(filled)[:: max(1, -(-len(at) // MAX_HOLLOW))]
     panel.plot(at[hollow], values[hollow], "o", markersize=3.4, color=look["color"], markerfacecolor="white", markeredgewidth=0.8)
 
 

@@ -104,6 +104,12 @@ def test_the_picture_grows_with_the_features() -> None:
     assert heights[0] < heights[1] < heights[3]
 
 
+def test_an_entity_without_a_vector_is_an_empty_line() -> None:
+    nothing = Series(np.array([], "datetime64[us]"), np.ones((0, 2)), np.zeros((0, 2), bool))
+    figure = draw(KITCHEN, METRICS, {"oven": nothing}, "")
+    assert [len(np.asarray(line.get_ydata())) for panel in figure.axes for line in panel.get_lines()] == [0] * 6
+
+
 def test_each_kind_of_device_has_a_scale_of_its_own_and_states_are_steps() -> None:
     at = np.array(["2026-01-05T00:10", "2026-01-05T00:20"], "datetime64[us]")
     values = {"oven-1": 200.0, "oven-2": 210.0, "fridge-1": 4.0, "fridge-2": 5.0}
