@@ -165,7 +165,7 @@ const events = new EventSource(link.dataset.events);
 events.onmessage = (event) => {
   const news = JSON.parse(event.data);
   if (news.status !== undefined) document.getElementById("status").innerHTML = news.status;
-  for (const tab of news.counts ? document.querySelectorAll("nav[aria-label=Views] a") : []) tab.querySelector(".count").textContent = news.counts[tab.getAttribute("href")] ?? "";
+  for (const tab of news.counts ? document.querySelectorAll("nav[aria-label=Views] a") : []) tab.querySelector(".count").textContent = news.counts[tab.getAttribute("href")] || "";
   if (news.live !== undefined && event.lastEventId !== link.dataset.shown) show(news.live);
   link.dataset.shown = event.lastEventId;
   showTimes();
