@@ -111,30 +111,35 @@ def _step(rule: CounterRule, state: Count, at: int, value: float) -> tuple[float
         return _rise(rule, state, at, value)
     # A meter that begins at 0 is not half as far at its first reading. Elsewhere it may begin at any value, and nothing is counted; at 0
     # it may also have wrapped, or be out of order: the next reading shows which.
-    wrapped = value > 0 and _is_wrap(rule, state.last, value)
-    risen = _width(rule) - state.last + value if wrapped else value if value < state.last / 2 else 0.0
+    wrapped = _wrapped(rule, state.last, value) if value > 0 else None
+    risen = wrapped if wrapped is not None else value if value < state.last / 2 else 0.0
     rise, _, _ = _rise(rule, Count(0.0, state.at), at, risen)
-    kept = (*state.kept, Above(state.last, state.at, 0.0))[-MOST_KEPT:]
-    return rise, Kind.WRAP if wrapped else Kind.RESET if value else Kind.RISE, Count(value, at, _counting(kept, rise, value))
+    kind = Kind.WRAP if wrapped is not None else Kind.RESET if value else Kind.RISE
+    return rise, kind, Count(value, at, _counting(_keeping(state), rise, value))
 
 
 def _rise(rule: CounterRule, state: Count, at: int, value: float) -> tuple[float, Kind, Count]:
     """Go on from the last value, or stay there until it is passed again. From 0 the meter shows why it was there."""
     rise, kind, last = max(value - state.last, 0.0), Kind.RISE if value >= state.last else Kind.GLITCH, max(value, state.last)
     if rise > 0 and state.last == 0 and any(above.counted == 0 for above in state.kept):
-        wrapped = _is_wrap(rule, state.kept[-1].value, value)
-        rise, kind = (_width(rule) - state.kept[-1].value + value, Kind.WRAP) if wrapped else (rise, Kind.RESET)
+        wrapped = _wrapped(rule, state.kept[-1].value, value)
+        rise, kind = (rise, Kind.RESET) if wrapped is None else (wrapped, Kind.WRAP)
     if rule.most_per_hour is not None and rise > rule.most_per_hour * (at - state.at) / HOUR:
-        return 0.0, Kind.GLITCH, Count(value, at, (*state.kept, Above(state.last, state.at, 0.0))[-MOST_KEPT:])
+        return 0.0, Kind.GLITCH, Count(value, at, _keeping(state))
     return rise, kind, Count(last, at, _counting(state.kept, rise, last))
 
 
-def _is_wrap(rule: CounterRule, last: float, value: float) -> bool:
-    return rule.wraps_at is not None and rule.wraps_at * (1 - NEAR_END) <= last <= rule.wraps_at and value <= rule.wraps_at * NEAR_END
+def _wrapped(rule: CounterRule, last: float, value: float) -> float | None:
+    """The rise over `wraps_at` from one value to another; None where that is no wrap."""
+    width = rule.wraps_at
+    if width is None or not width * (1 - NEAR_END) <= last <= width or value > width * NEAR_END:
+        return None
+    return width - last + value
 
 
-def _width(rule: CounterRule) -> float:
-    return rule.wraps_at or 0.0
+def _keeping(state: Count) -> tuple[Above, ...]:
+    """The values from which the meter fell, with its last one."""
+    return (*state.kept, Above(state.last, state.at, 0.0))[-MOST_KEPT:]
 
 
 def _counting(kept: Sequence[Above], rise: float, last: float) -> tuple[Above, ...]:

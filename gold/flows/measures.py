@@ -56,9 +56,10 @@ def distance(flow: Distance, this: Slice) -> Stepped:
     items = _Items(pa.concat_tables([this.carried, _items(positions)]))
     is_position = _are_positions(flow, items)
     placed = np.flatnonzero(is_position)
-    steps = placed[1:][items.device[placed[1:]] == items.device[placed[:-1]]]
+    is_same_device = items.device[placed[1:]] == items.device[placed[:-1]]
+    steps = placed[1:][is_same_device]
     metres, speed = np.zeros(len(items.time)), np.zeros(len(items.time))
-    metres[steps], speed[steps] = _way(items, placed[np.searchsorted(placed, steps) - 1], steps)
+    metres[steps], speed[steps] = _way(items, placed[:-1][is_same_device], steps)
     is_step = np.zeros(len(items.time), np.bool_)
     is_step[steps] = True
     here = np.flatnonzero(is_step | ~is_position)
