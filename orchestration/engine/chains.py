@@ -8,16 +8,10 @@ from gold.schema import AGGREGATES, CARRY, WINDOW_KEY
 from gold.windows.spec import IN_ORDER, Group
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.live_views import NEWEST
 from orchestration.storage.views import of_groups
 from silver.aggregation import Aggregation
 
-NEWEST = """
-  select device_group, device_id, metric, window_end, carry from (
-    select device_group, device_id, metric, window_end, carry,
-      row_number() over (partition by device_group, device_id, metric order by window_end desc, revision desc) as nth
-    from history where carry is not null and metric in {metrics} and {groups} and {where}
-  ) where nth = 1
-"""
 CHAINED = pa.schema([*(AGGREGATES.field(name) for name in WINDOW_KEY), CARRY])
 CHAIN = CHAINED.names
 
@@ -34,6 +28,6 @@ def holds(lake: Lake, groups: Sequence[Group]) -> bool:
 
 def newest_carries(lake: Lake, stream: str, groups: Sequence[Group], where: str) -> pa.Table:
     """Return the newest window of each device and metric among those that SQL chooses, with what it carries."""
-    words = {"metrics": literal(linked_metrics(lake, groups)), "groups": of_groups([group.name for group in groups]), "where": where}
+    chosen = f"metric in {literal(linked_metrics(lake, groups))} and {of_groups([group.name for group in groups])} and {where}"
     table = open_table(lake.gold(stream)[0].location)
-    return pa.table(ask(NEWEST.format(**words), {"history": table}).read_all()).cast(CHAINED)
+    return pa.table(ask(NEWEST.format(rows=f"select * from history where {chosen}"), {"history": table}).read_all()).cast(CHAINED)

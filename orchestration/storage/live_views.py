@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from gold.windows.calendar import SPAN, windows_of_spans
+from gold.windows.spec import IN_ORDER
 from orchestration.conf.place import GroupWindows
 from orchestration.storage.delta import FIRST_INSTANT, in_log, literal, open_table
 from orchestration.storage.generations import Generation, numbered
@@ -37,8 +38,6 @@ IS_LIVE = re.compile(r"gold\.(?:\w+_)?live", re.IGNORECASE)
 """The name of a view of open windows."""
 ALL_GROUPS = re.compile(r"(?<!\w)live(?!\w)")
 """Pattern in a query that can mean the view of all groups, whose name those of groups end with."""
-LINKED = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
-"""Types whose windows go on from what was closed before them: see gold.windows.links."""
 MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
     "first": ("arg_min(value, event_time)", Aggregation.FIRST),
     "stddev": ("stddev_samp(value)", Aggregation.STDDEV),
@@ -48,7 +47,7 @@ MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
     "north": ("sum(cos(radians(value % 360)))", Aggregation.CIRCULAR_MEAN),
     "series": (
         "list({{'at': epoch_us(event_time), 'value': value}} order by event_time)",
-        *LINKED,
+        *IN_ORDER,
     ),
 }
 """Measures beside those that every window has, and the aggregation types that ask for them."""
@@ -58,7 +57,7 @@ VALUES = {
     Aggregation.QUANTILE: "quantiles[list_position({probabilities}, quantile)]",
     Aggregation.CIRCULAR_MEAN: "case when sqrt(east ** 2 + north ** 2) >= 1e-9 * count"
     " then round((degrees(atan2(east, north)) + 360) % 360, 9) % 360 end",
-    **dict.fromkeys(LINKED, "null"),
+    **dict.fromkeys(IN_ORDER, "null"),
 }
 """Measures of a window; other aggregation types are a measure by themselves."""
 SELECT = """
@@ -91,9 +90,13 @@ CALENDAR = {
 }
 """The windows of a reading where metrics have windows by the calendar: those of the span of time that it is in."""
 NEWEST = """
-  select device_group, device_id, metric, window_end, carry from ({rows}) where carry is not null
-  qualify row_number() over (partition by device_group, device_id, metric order by window_end desc, revision desc) = 1
+  select device_group, device_id, metric, window_end, carry from (
+    select device_group, device_id, metric, window_end, carry,
+      row_number() over (partition by device_group, device_id, metric order by window_end desc, revision desc) as nth
+    from ({rows}) as closed where carry is not null
+  ) as numbered where nth = 1
 """
+"""The newest window of each device and metric among rows of gold.aggregates, with what the next one goes on from."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class LiveView(View):
     @property
     def is_linked(self) -> bool:
         """Whether it has windows that DuckDB alone cannot complete: see `completed`."""
-        return any(metric.aggregation in LINKED for metric in self.metrics.values())
+        return any(metric.aggregation in IN_ORDER for metric in self.metrics.values())
 
     def select(self, rows: Sequence[str]) -> str:
         """A query that DuckDB understands, of windows that are not linked."""
@@ -137,7 +140,7 @@ class LiveView(View):
 
         from gold.windows.links import WINDOWS, link
 
-        is_linked = pc.is_in(windows["metric"], pa.array([m.name for m in self.metrics.values() if m.aggregation in LINKED]))
+        is_linked = pc.is_in(windows["metric"], pa.array([m.name for m in self.metrics.values() if m.aggregation in IN_ORDER]))
         rows = pa.concat_tables([windows.filter(is_linked), newest], promote_options="default")
         columns = [rows[name] if name in rows.column_names else pa.nulls(len(rows), WINDOWS.field(name).type) for name in WINDOWS.names]
         made = link(pa.table(columns, WINDOWS.names).cast(WINDOWS), self.metrics)
