@@ -85,7 +85,7 @@ def sentence_of(error: Exception) -> str:
 def without_secrets(error: Exception) -> str:
     """Describe an error of a target. For an error that is not ours only its kind, as its text may quote an address that is secret."""
     if isinstance(error, TidemarkError | ModuleNotFoundError):
-        return describe(error).removeprefix("tidemark: ")
+        return sentence_of(error)
     return f"{type(error).__name__} ({error.strerror})" if isinstance(error, OSError) and error.strerror else type(error).__name__
 
 

@@ -9,7 +9,7 @@ from cronsim import CronSim
 
 from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import ScheduleSettings
-from orchestration.errors import describe
+from orchestration.errors import sentence_of
 from orchestration.location import Location
 from orchestration.service.process import Command, Write, cause
 
@@ -52,7 +52,7 @@ class Jobs:
                 try:
                     self._running[name] = self._begin(name, due_at, now)
                 except Exception as error:
-                    reason = describe(error).removeprefix("tidemark: ")
+                    reason = sentence_of(error)
                     self._write("up", f"{name}: broke before it began: {reason}")
                     _append(self._conf.lake, name, due_at, now, 0.0, "broke", None, reason)
 

@@ -99,9 +99,8 @@ class Feeds:
                 ready = self._ready(threads)
                 if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
                     committed = self._commit(ready)
-                    last = (
-                        committed if committed and any(committed.rows.values()) else last
-                    )  # silver never begins with a batch without rows
+                    if committed and any(committed.rows.values()):  # silver never begins with a batch without rows
+                        last = committed
                 else:
                     self._kept = {of_source.source.name: of_source for of_source in ready if of_source.fetched is not None}
                 self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))

@@ -21,7 +21,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.outages import answers_since, current_outage, noted_odd
 from orchestration.connectors.sinks.dead_rows import dead_rows
-from orchestration.errors import TidemarkError, describe
+from orchestration.errors import TidemarkError, sentence_of
 from orchestration.jobs.watched_devices import WatchedDevices, watched_devices
 from orchestration.jobs.watched_fields import Watched, watched_fields
 from orchestration.location import Location
@@ -76,7 +76,7 @@ def _unless_damaged(detected: Iterator[Problem]) -> Iterator[Problem]:
     try:
         yield from detected
     except Exception as error:
-        yield Problem(Severity.WARNING, "lake files", describe(error).removeprefix("tidemark: "))
+        yield Problem(Severity.WARNING, "lake files", sentence_of(error))
 
 
 def known_until(conf: Conf) -> datetime | None:
