@@ -23,7 +23,7 @@ MAY_IMPORT = {
 }
 ORDER = (
     *("cli", "service", "web", "supervisor", "serving", "flows", "audit", "quality", "jobs", "engine", "flow", "alerts"),
-    *("connectors", "storage", "conf", "rendering", "crash", "errors", "location", "utc"),
+    *("connectors", "storage", "conf", "column_texts", "rendering", "crash", "errors", "location", "utc"),
 )
 """Rooms of orchestration, from top to bottom: a room imports only what stands below it."""
 TOP_LEVEL = {

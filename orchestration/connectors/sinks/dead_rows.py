@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 
 from orchestration import crash
-from orchestration.connectors.sinks.json_text import json_rows
+from orchestration.column_texts import json_rows
 from orchestration.errors import TidemarkError, first_line
 from orchestration.location import Location
 from orchestration.storage.delta import version_of

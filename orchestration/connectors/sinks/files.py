@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from orchestration.column_texts import plain_texts
 from orchestration.conf.sink_settings import FilesSettings
 from orchestration.connectors.sinks.dead_rows import sieve
-from orchestration.connectors.sinks.json_text import written_instants
 from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.errors import TidemarkError
-from orchestration.rendering import plain, to_json, values
 from orchestration.storage.state_file import sync
 
 DAY = "day"
@@ -68,8 +67,7 @@ class FileSink(Sink):
 
     def _write_drafts(self, drafts: Path, name: str, rows: Iterable[pa.Table], batch: Batch) -> None:
         time = next((column for column in DAYS_OF if column in batch.schema.names), None)
-        shape = partial(_as_texts, is_coded=self._is_coded) if self._format == "csv" else written_instants
-        shaped = (_with_day(part, time) for chunk in rows for part in sieve(chunk, shape, batch.refused))
+        shaped = (part for chunk in rows for part in sieve(chunk, partial(self._shaped, time=time), batch.refused))
         first = next(shaped, None)
         if first is None:
             return
@@ -86,24 +84,22 @@ class FileSink(Sink):
             use_threads=False,
         )
 
-
-def _with_day(rows: pa.Table, time: str | None) -> pa.Table:
-    """A row without a time is of `day=unknown`."""
-    if time is None:
-        return rows
-    is_instant = pa.types.is_timestamp(rows.schema.field(time).type)
-    days = pc.cast(pc.cast(rows[time], pa.date32(), safe=False) if is_instant else rows[time], pa.string())
-    return rows.select([name for name in rows.column_names if name != DAY]).append_column(DAY, pc.fill_null(days, "unknown"))
+    def _shaped(self, rows: pa.Table, time: str | None) -> pa.Table:
+        """Rows as the format holds them, with their day; a row without a time is of `day=unknown`."""
+        shaped = _as_texts(rows, is_coded=self._is_coded) if self._format == "csv" else rows
+        if time is None:
+            return shaped
+        days = plain_texts(rows[time].cast(pa.date32(), safe=False).combine_chunks())
+        return shaped.select([name for name in rows.column_names if name != DAY]).append_column(DAY, pc.fill_null(days, "unknown"))
 
 
 def _as_texts(rows: pa.Table, *, is_coded: bool) -> pa.Table:
-    """Rows as CSV can hold them: lists as JSON, bytes as base64 or as the text that they are. ValueError where a cell is no text."""
-    rows = written_instants(rows)
+    """Rows as CSV can hold them: instants and lists as answers of SQL have them, bytes as base64 or as the text that they are. ValueError
+    where a cell is no text."""
     for at, field in enumerate(rows.schema):
         column = rows[field.name]
-        if pa.types.is_nested(field.type):
-            texts = [None if value is None else to_json(plain(value)) for value in values(column)]
-            rows = rows.set_column(at, field.name, pa.array(texts, pa.string()))
+        if pa.types.is_nested(field.type) or pa.types.is_temporal(field.type):
+            rows = rows.set_column(at, field.name, plain_texts(column.combine_chunks()))
         elif pa.types.is_binary(field.type):
             coded = pa.array([None if value is None else b64encode(value).decode() for value in column.to_pylist()]) if is_coded else column
             rows = rows.set_column(at, field.name, coded.cast(pa.string()))

@@ -13,10 +13,10 @@ from dataclasses import asdict
 import pyarrow as pa
 from confluent_kafka import Message
 
+from orchestration.column_texts import json_rows
 from orchestration.conf.sink_settings import TopicSettings
 from orchestration.connectors.kafka_client import HEADERS_OF, KafkaClient, Range
 from orchestration.connectors.sinks.dead_rows import RowError, sieve
-from orchestration.connectors.sinks.json_text import json_rows, written_instants
 from orchestration.connectors.sinks.kafka_messages import avro_schema, writer_of
 from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer, TooLargeError
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
@@ -73,7 +73,7 @@ class KafkaSink(Sink):
         headers: Headers = [(OWNER, self._owner), *facts.items()]
 
         def written(part: pa.Table) -> tuple[pa.Table, Sequence[bytes], Sequence[bytes]]:
-            return part, json_rows(written_instants(part), key), [*values(part)]
+            return part, json_rows(part, key), [*values(part)]
 
         for part, names, contents in (made for chunk in rows for made in sieve(chunk, written, batch.refused)):
             for number, (name, content) in enumerate(zip(names, contents, strict=True)):

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from orchestration.column_texts import json_rows
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import TopicSettings
 from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.http_client import PostError, basic, post
-from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.sink import FILE, Batch
 from orchestration.errors import TidemarkError
 from silver.binary_rows import registry_frame

@@ -20,10 +20,10 @@ import pyarrow.csv
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from orchestration.column_texts import bracketed
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.connectors.sinks.dead_rows import RowError, sieve
-from orchestration.connectors.sinks.json_text import bracketed
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink, parts
 from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError

@@ -11,11 +11,11 @@ from hashlib import sha256
 
 import pyarrow as pa
 
+from orchestration.column_texts import json_rows
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_client import PostError, post_json
 from orchestration.connectors.sinks.dead_rows import RowError, sieve
-from orchestration.connectors.sinks.json_text import json_rows, written_instants
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink, parts
 from orchestration.errors import DownError
 
@@ -46,7 +46,7 @@ class WebhookSink(Sink):
 
     def _post_part(self, batch: Batch, number: int, key: str, whole: int, rows: pa.Table) -> None:
         """Send one request; RowError where the answer is about what they hold."""
-        texts = json_rows(written_instants(rows))
+        texts = json_rows(rows)
         own = "" if len(rows) == whole else f"-{sha256(b','.join(texts)).hexdigest()[:16]}"
         try:
             self._post(batch, number, f"{key}{own}", texts)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from orchestration.rendering import plain, to_json, values
+from orchestration.column_texts import json_lists, plain_texts
+from orchestration.rendering import plain, to_json
 from orchestration.serving.sql.answer import Answer
 from orchestration.serving.sql.output import write_parquet
 
@@ -50,20 +51,18 @@ def encoded(answer: Answer, accept: str, name: str) -> Encoded:
         csv.write_csv(_flat(answer.rows, is_guarded=accept == GUARDED_CSV), sink)
         return Encoded(sink.getvalue(), CSV, headers)
     columns = [{"name": field.name, "type": str(field.type)} for field in answer.rows.schema]
-    rows = [plain(row) for row in zip(*map(values, answer.rows.columns), strict=True)]
-    body = {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}
-    return Encoded(to_json(body).encode("utf-8", "backslashreplace"), JSON, headers)
+    facts = to_json({"snapshot": _snapshot(answer), "columns": columns, "is_cut_off": answer.is_cut_off, "name": name})
+    rows = ", ".join(json_lists(answer.rows))
+    return Encoded(f'{facts[:-1]}, "rows": [{rows}]}}'.encode("utf-8", "backslashreplace"), JSON, headers)
 
 
 def _flat(rows: pa.Table, is_guarded: bool) -> pa.Table:
-    """Turn all but whole numbers, booleans and texts into texts, as `tidemark sql --format csv` prints them; lists are JSON."""
+    """Turn all but plain numbers, booleans and texts into texts; lists are JSON."""
     columns = []
     for column in rows.columns:
-        texts = column
-        if not _is_one_of(column.type, AS_THEY_ARE):
-            cells = [plain(value) for value in values(column)]
-            texts = pa.array([cell if cell is None or isinstance(cell, str) else to_json(cell) for cell in cells], pa.string())
         is_text = not _is_one_of(column.type, NUMBERS)
+        is_plain = pc.all(pc.is_finite(column)).as_py() is not False if pa.types.is_floating(column.type) else False
+        texts = column if is_plain or _is_one_of(column.type, AS_THEY_ARE) else plain_texts(column.combine_chunks())
         columns.append(pc.replace_substring_regex(texts, FORMULA, r"'\1") if is_guarded and is_text else texts)
     names = [re.sub(FORMULA, r"'\1", name) if is_guarded else name for name in rows.column_names]
     return pa.table(columns, names)

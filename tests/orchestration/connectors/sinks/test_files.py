@@ -1,5 +1,6 @@
 """Files of a sink hold each row once, whoever is killed in between; names tell what a repeat replaces."""
 
+import csv
 import json
 import math
 import random
@@ -17,6 +18,7 @@ from deltalake import write_deltalake
 
 from orchestration.connectors.sinks.sink_states import Request, read_state, request
 from orchestration.storage import snapshots
+from orchestration.storage.commit import append_rows
 from orchestration.storage.marts import MARTS, Build
 from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, NOW, READINGS, VECTORS, SmallLake, reading, vector, window, windows
@@ -141,6 +143,31 @@ def test_csv_has_a_header_and_lists_as_json_and_null_is_not_an_empty_text(tmp_pa
     )
     assert [cell if cell is None else json.loads(cell) for cell in rows["vector"].to_pylist()] == [[1.5, None, "Infinity"], None]
     assert rows["filled"].to_pylist() == ["[]", "[]"]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_an_instant_of_any_year_is_written_and_in_the_folder_of_its_day(tmp_path: Path, format: str) -> None:
+    lake = lake_for(tmp_path, READINGS, format)
+    table, micros = lake.store.tables[READINGS], [0, 250_000, 2**60, -(2**60)]
+    at, part = table.schema.get_field_index("event_time"), pa.Table.from_pylist([reading(0, row) for row in range(4)], table.schema)
+    append_rows(table.location, part.set_column(at, table.schema.field(at), pa.array(micros).cast(table.schema.field(at).type)))
+    lake.pin(0)
+    lake.step()
+    days = ["day=-34565-05-17", "day=1970-01-01", "day=38504-08-17"]
+    assert [name.rpartition("/")[0] for name in names(tmp_path)] == days
+    if format == "csv":
+        texts = [
+            row["event_time"] for file in sorted((tmp_path / "export").rglob("*.csv")) for row in csv.DictReader(file.open(newline=""))
+        ]
+        assert sorted(texts) == [
+            "-34565-05-17T02:29:53.153024Z",
+            "1970-01-01T00:00:00.250000Z",
+            "1970-01-01T00:00:00Z",
+            "38504-08-17T21:30:06.846976Z",
+        ]
+    else:
+        files = ds.dataset([*(tmp_path / "export").rglob("*.parquet")]).to_table()["event_time"]
+        assert sorted(files.cast(pa.int64()).to_pylist()) == sorted(micros)
 
 
 def test_a_row_without_a_time_is_of_an_unknown_day(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from orchestration.connectors.sinks.json_text import json_rows
+from orchestration.column_texts import json_rows
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain, values
 from orchestration.serving.sql.answer import Limits, Question
