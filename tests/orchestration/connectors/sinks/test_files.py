@@ -156,9 +156,8 @@ def test_an_instant_of_any_year_is_written_and_in_the_folder_of_its_day(tmp_path
     days = ["day=-34565-05-17", "day=1970-01-01", "day=38504-08-17"]
     assert [name.rpartition("/")[0] for name in names(tmp_path)] == days
     if format == "csv":
-        texts = [
-            row["event_time"] for file in sorted((tmp_path / "export").rglob("*.csv")) for row in csv.DictReader(file.open(newline=""))
-        ]
+        contents = [file.read_text().splitlines() for file in (tmp_path / "export").rglob("*.csv")]
+        texts = [row["event_time"] for content in contents for row in csv.DictReader(content)]
         assert sorted(texts) == [
             "-34565-05-17T02:29:53.153024Z",
             "1970-01-01T00:00:00.250000Z",
