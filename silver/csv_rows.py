@@ -22,8 +22,8 @@ CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
-    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names. A blank line
-    and a header that comes again hold nothing."""
+    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names. A blank line,
+    a header that comes again, and a line that is its own header hold nothing."""
     cells = _cells(lines, shape)
     count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
     starts, values = cells.offsets.to_numpy()[:-1], cells.values
@@ -40,7 +40,9 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
         at = places[field]
         return values.take(pa.array(first + at, mask=~((first >= 0) & (at >= 0))))
 
-    is_header = pc.fill_null(pc.equal(column(shape.time.field), shape.time.field), False)
+    is_own = pc.fill_null(pc.equal(lines, headers), False)  # as bronze says of lines of units and the like
+    is_header = pc.or_(is_own, pc.fill_null(pc.equal(column(shape.time.field), shape.time.field), False))
+    is_readable |= is_own.to_numpy(zero_copy_only=False)
     first[is_header.to_numpy(zero_copy_only=False)] = -1
     return one_an_event(column, pa.array(is_readable))
 

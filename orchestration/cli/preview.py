@@ -60,7 +60,8 @@ def _previewed(conf: "Conf", name: str, file: Path | None, seconds: float) -> "P
     from orchestration.jobs.preview import preview
 
     try:
-        events = sample_of_file(conf.sources[name], file) if file else sample(conf, name, seconds, partial(click.echo, err=True))
+        notify = partial(click.echo, err=True)
+        events = sample_of_file(conf.sources[name], file, notify) if file else sample(conf, name, seconds, notify)
         return preview(conf, name, events)
     except SourceDownError as error:
         if len(conf.sources) == 1:

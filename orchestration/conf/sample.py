@@ -30,7 +30,7 @@ MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
 SNIFF = "select Delimiter, Quote, HasHeader, len(Columns) from sniff_csv(?, ignore_errors = true, null_padding = true)"
 """Only separator, quote and header: it takes a decimal comma for a separator, and `read_json_auto` gives times without their format."""
-TOA5 = "TOA5, a file of a Campbell logger: the second line names the columns, and lines 2 to 4 of each file go to silver.quarantine"
+TOA5 = "TOA5, a file of a Campbell logger: the second line names the columns; lines 2 to 4 of a file are events without measurements"
 MAX_COLUMNS_BY_HEADER = 64
 """The silver layer reads wider rows only with their columns in conf."""
 
@@ -217,7 +217,7 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
         notes.append(note)
     if comments:
         notes.append(
-            f"{counted(comments, 'comment')} before the header: all lines before the rows, but for the first, go to silver.quarantine"
+            f"{counted(comments, 'comment')} before the header: lines before the rows, but for the first, are events without measurements"
         )
     clean = _distinct(names)
     is_said = is_toa5 or comments or not has_header or clean != [name.strip() for name in rows[0]] or len(names) > MAX_COLUMNS_BY_HEADER

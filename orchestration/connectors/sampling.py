@@ -29,7 +29,7 @@ MOST = 1_000
 Pieces = Generator[pa.Table]
 
 
-def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None]) -> pa.Table:
+def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], object]) -> pa.Table:
     """ARRIVED, of a source of conf. `seconds`: how long to listen to MQTT. `notify`: of what is left out, and of what takes long."""
     source, most = conf.sources[name], conf.engine.max_batch_bytes
     match source.transport:  # clients are imported where they are needed: some take longer than all else
@@ -46,7 +46,7 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
 
             pieces = _of_offsets(Delta(name, DeltaSettings(table=source.transport.table), most))
         case S3Settings():
-            pieces = _of_bucket(conf, source, source.transport)
+            pieces = _of_bucket(conf, source, source.transport, notify)
         case MqttSettings() if not segments(spool_folder(conf.lake, name).local):
             notify(f"listening to {source.transport.host}:{source.transport.port} for {seconds:g} seconds")
             pieces = _of_topics(conf, source, source.transport, seconds)
@@ -57,14 +57,14 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
     return _first(pieces)
 
 
-def sample_of_file(source: Source, file: Path) -> pa.Table:
+def sample_of_file(source: Source, file: Path, notify: Callable[[str], object] = str) -> pa.Table:
     """ARRIVED, as if the source had brought the file; ConfError where it cannot be read. In a binary format it is one message."""
     landing, whole = source.transport.path.resolve() if isinstance(source.transport, LandingFolder) else Path(), file.resolve()
     position = str(whole.relative_to(landing)) if whole.is_relative_to(landing) else file.name
     try:
         if source.payload_format.is_binary:
             return events(pa.array([file.read_bytes()], pa.binary()), File(source.name, position, instant(file.stat().st_mtime_ns)))
-        return _first(_of_file(source, file, position, file.stat().st_mtime_ns))
+        return _first(_of_file(source, file, position, file.stat().st_mtime_ns, notify))
     except OSError as error:
         raise ConfError(f"{file} cannot be read ({error.strerror or error}); check the path") from None
 
@@ -86,23 +86,26 @@ def _of_offsets(source: of_source.Source) -> Pieces:
         start = end
 
 
-def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
+def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], object]) -> Pieces:
     from orchestration.connectors.sources.files import landing_files
 
     for file, stat in sorted(landing_files(landing), key=lambda entry: entry[1].st_mtime_ns):
         try:
-            yield from _of_file(source, file, str(file.relative_to(landing.path)), stat.st_mtime_ns)
+            yield from _of_file(source, file, str(file.relative_to(landing.path)), stat.st_mtime_ns, notify)
         except ConfError as error:
             notify(str(error))
 
 
-def _of_file(source: Source, file: Path, position: str, modified_ns: int) -> Pieces:
+def _of_file(source: Source, file: Path, position: str, modified_ns: int, notify: Callable[[str], object]) -> Pieces:
     if why := left_out(file, file.stat(), source.payload_format):
         raise ConfError(f"a run would skip {file}: {why}")
-    yield from events_of(source.name, file, position, modified_ns, source.payload_format)
+    notices = list[of_source.Notice]()
+    yield from events_of(source.name, file, position, modified_ns, source.payload_format, notices=notices)
+    for notice in notices:
+        notify(f"{file}: {notice.facts['reason']}")
 
 
-def _of_bucket(conf: Conf, source: Source, store: S3Settings) -> Pieces:
+def _of_bucket(conf: Conf, source: Source, store: S3Settings, notify: Callable[[str], object]) -> Pieces:
     """Read the objects of a bucket: of each page of the listing the oldest ones first."""
     from orchestration.connectors.sources.object_claims import ObjectClaim
     from orchestration.connectors.sources.s3 import S3Client
@@ -113,7 +116,7 @@ def _of_bucket(conf: Conf, source: Source, store: S3Settings) -> Pieces:
             for version in sorted(page, key=lambda version: version.modified_us):
                 file = Path(folder) / f"object{Path(version.key).suffix}"
                 if client.bring(ObjectClaim(0, *version, None), file):
-                    yield from _of_file(source, file, f"{store.bucket}/{version.key}", version.modified_us * 1000)
+                    yield from _of_file(source, file, f"{store.bucket}/{version.key}", version.modified_us * 1000, notify)
 
 
 def _of_topics(conf: Conf, source: Source, at: MqttSettings, seconds: float) -> Pieces:

@@ -167,7 +167,8 @@ def unread_fields(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
     """Fields that conf does not name, with the number of events that have them; none of binary formats."""
     counts = Counter[str]()
     if shape.format == "csv":
-        for header, count in Counter(events["header"].to_pylist()).items():
+        lines = zip(events["header"].to_pylist(), events["payload"].to_pylist(), strict=True)
+        for header, count in Counter(header for header, line in lines if line.decode(shape.encoding, "replace") != header).items():
             counts.update({name: count for name in shape.columns or values_of(header or "", shape) or () if name})
     for payload in () if shape.is_binary or counts else events["payload"].to_pylist():
         with suppress(ValueError, RecursionError):

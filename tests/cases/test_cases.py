@@ -50,6 +50,8 @@ RIGHT = {
         binary_sensor.cellar_door state 08:00:30 1.0; binary_sensor.cellar_door state 08:01:10 0.0""",
     "pi": "pi level 08:00:00 61.2; pi level 08:02:00 61.4",
     "log": "logger-1 log_temperature 08:00:00 21.5; logger-1 log_temperature 08:01:00 21.6",
+    "campbell": """logger-2 log_temperature 08:00:00 21.5; logger-2 pressure 08:00:00 1013.2; logger-2 pressure 08:01:00 1013.3;
+        logger-2 log_temperature 08:02:00 21.75; logger-2 pressure 08:02:00 1013.25""",
     "meter": "meter meter_energy 2025-10-25T23:45:00 100.0; meter meter_energy 2025-10-26T02:00:00 104.5",
     "station": "",
     "consumos": "",
@@ -69,6 +71,7 @@ BROKEN = {
     "history": {"something_is_measured": 3},
     "pi": {"value_is_a_number": 1},
     "log": {"payload_is_readable": 3},
+    "campbell": {"something_is_measured": 3, "value_is_a_number": 1},
     "meter": {"local_time_is_unique": 8},
     "station": {"value_is_a_number": 20},
     "consumos": {"value_is_a_number": 4},
@@ -109,6 +112,7 @@ def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference
         "lora": 2,
         "cell": 1,
         "history": 3,
+        "campbell": 3,
     }
     report = verify(latest_snapshot(conf), conf)
     assert [outcome.first for outcome in report.outcomes if outcome.differences] == []

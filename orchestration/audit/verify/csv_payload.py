@@ -28,7 +28,7 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
         return [*[None] * is_numbered, *shape.columns]
 
     def read(line: str, header: str | None) -> Row | None:
-        if not line.strip(" \t\r\ufeff"):
+        if not line.strip(" \t\r\ufeff") or line == header:  # bronze says of a further header that it is its own
             return {}
         cells, names = split(line.removeprefix("\ufeff").rstrip(" ")), names_of(header)
         if cells is None or names is None or len(cells) != len(names):

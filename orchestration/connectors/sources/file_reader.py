@@ -4,7 +4,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,17 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze.events import LINE_FEED, File, events, lines
+from expectations.wording import counted
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
-from silver.csv_rows import headers_among, is_numbered, twice_named
+from silver.csv_rows import BLANK, headers_among, is_numbered, twice_named
+from silver.reasons import shortened
 from silver.spec import PayloadFormat
 from silver.text_encoding import encoded
 
 BEGINNING, JUDGED_ROWS = 1 << 20, 1_000
 """Bytes and rows by which it is known what a file is: its encoding, its header, and whether its rows are numbered."""
 LONGEST_LINE = 1 << 30  # In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row.
+MOST_HEADERS = 30
+MEASURED = re.compile(r"[+-]?[.,]?\d[\d.,]*(e[+-]?\d+)?|.*(\d[-/.]\d+[-/.]\d|\d:\d\d).*", re.IGNORECASE)
+"""A cell that holds a number, or a date or a time of day."""
+ABOVE = "hold no number and no time: they are kept as events without measurements; let the file have one line of header to have none"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HIDDEN = re.compile(r"[._]|~\$|(?:thumbs\.db|desktop\.ini)$", re.IGNORECASE)
 """Names of files and folders that are work in progress, or belong to an operating system: neither is read or told."""
@@ -35,40 +41,60 @@ MARK, MARKED = "\ufeff", ("utf-8", "utf-32", "utf-32-be", "utf-16", "utf-16-be")
 REPLACED = "it is read once it has been replaced"
 
 
-def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: PayloadFormat) -> Iterator[pa.Table]:
-    """ARRIVED of the lines of a file, or of the rows of a Parquet file, in pieces."""
+def events_of(
+    source: str, claim: Path, position: str, modified_ns: int, shape: PayloadFormat, *, notices: list[Notice]
+) -> Iterator[pa.Table]:
+    """ARRIVED of the lines of a file, or of the rows of a Parquet file, in pieces. `notices` gets what is odd about its headers."""
     landed = File(source, position, instant(modified_ns))
     if shape.format == PARQUET:
         yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
         return
     end, first = _beginning(claim, shape.encoding)[1:]
     first, hint = _without_hint(first, shape.encoding) if shape.has_header else (first, None)
-    number = ""
+    number, count, above = "", 0, list[bytes]()
     if shape.has_header and first:
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
         number = shape.separator if is_numbered(header, [row for row in rows if row.strip()], shape) else ""
         landed = replace(landed, header=number + header, header_line=first[0])
+        if above := _above_rows(first[1 : MOST_HEADERS + 2], shape):
+            example = shortened(above[0].decode(shape.encoding, "replace"))
+            reason = f"{counted(len(above), 'line')} between its header and its rows, such as {example}, {ABOVE}"
+            notices.append(Notice("file with further headers", {"file": position, "reason": reason}))
     for piece in pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)):
         payloads, begin = lines(piece, end), 0
         if hint is not None:
             payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(hint, pa.binary())))
         for at, header in [*_further_headers(payloads, landed, shape), (len(payloads), "")]:
             for start in range(begin, at, PIECE_ROWS):
-                yield events(payloads[start : min(start + PIECE_ROWS, at)], landed)
+                arrived = events(payloads[start : min(start + PIECE_ROWS, at)], landed)
+                count += len(arrived)
+                yield _beside_themselves(arrived, above, shape.encoding) if above else arrived
             if at < len(payloads):
                 landed, begin = replace(landed, header=number + header.removeprefix(MARK), header_line=payloads[at].as_py()), at + 1
 
-
-def told_if_empty(
-    pieces: Iterator[pa.Table], claim: Path, position: str, shape: PayloadFormat, notices: list[Notice]
-) -> Iterator[pa.Table]:
-    """The same pieces; a notice where a file of more than a line has none."""
-    count = 0
-    for piece in pieces:
-        count += len(piece)
-        yield piece
-    if not count and shape.has_header and len(_beginning(claim, shape.encoding)[2]) > 1:
+    if not count and shape.has_header and len(first) > 1:
         notices.append(Notice("file without events", {"file": position, "reason": "each of its lines is a header"}))
+
+
+def _above_rows(lines: Sequence[bytes], shape: PayloadFormat) -> list[bytes]:
+    """The lines that loggers write between the header of a file and its rows, such as names, units and kinds of sampling: up to the first
+    line with a number or a time, if there is one; and comments."""
+    above = list[bytes]()
+    for line in lines:
+        text = line.decode(shape.encoding, "replace")
+        cells = [] if text.startswith("#") else text.split(shape.separator)
+        if any(MEASURED.fullmatch(cell.strip(f"{BLANK}{shape.quote}")) for cell in cells):
+            return above
+        above += [line] * bool(text.strip(BLANK))
+    return []
+
+
+def _beside_themselves(arrived: pa.Table, headers: Sequence[bytes], encoding: str) -> pa.Table:
+    """The same events, where a line that is one of these headers is its own: it holds nothing."""
+    texts = pa.array([line.decode(encoding, "replace") for line in headers], pa.string())
+    own = texts.take(pc.index_in(arrived["payload"].combine_chunks(), pa.array(headers, pa.binary())))
+    at = arrived.schema.get_field_index("header")
+    return arrived.set_column(at, arrived.schema.field(at), pc.coalesce(own, arrived["header"]))
 
 
 def _further_headers(payloads: pa.BinaryArray, landed: File, shape: PayloadFormat) -> Iterator[tuple[int, str]]:

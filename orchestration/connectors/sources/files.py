@@ -24,7 +24,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out, told_if_empty
+from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out
 from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError, Unsettled, fitting
 from orchestration.utc import from_micros
 from silver.spec import PayloadFormat
@@ -108,8 +108,7 @@ class Files(Source):
         return [claim for claim in self._claims.after(int(start.get(CLAIM, -1))) if claim.number <= end[CLAIM]]
 
     def read(self, partition: Claim) -> Iterator[pa.Table]:
-        events = events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape)
-        return told_if_empty(events, partition.file, partition.position, self.shape, self._notices)
+        return events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape, notices=self._notices)
 
     def unsettled(self) -> Unsettled | None:
         names = growing(self.landing, time.time(), self._claims) if self.landing else []

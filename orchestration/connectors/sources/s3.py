@@ -24,7 +24,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import S3Settings
-from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out, told_if_empty
+from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out
 from orchestration.connectors.sources.object_claims import GONE, UNREADABLE_AS, ObjectClaim, ObjectClaims, ObjectVersion
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError, fitting
 from orchestration.errors import TidemarkError
@@ -82,8 +82,7 @@ class S3(Source):
                     self._give_up(claim, UNREADABLE_AS + self.shape.encoding, why)
                 else:
                     position = self._position(claim)
-                    events = events_of(self.name, file, position, claim.modified_us * 1000, self.shape)
-                    yield from told_if_empty(events, file, position, self.shape, self._notices)
+                    yield from events_of(self.name, file, position, claim.modified_us * 1000, self.shape, notices=self._notices)
                 file.unlink(missing_ok=True)
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:

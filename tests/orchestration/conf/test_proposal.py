@@ -68,7 +68,7 @@ def test_comments_and_what_a_spreadsheet_writes_before_the_header_are_no_header(
     shutil.rmtree(tmp_path / "conf")
     shape = propose(["# station 7", "# by hand", "time;t", *(f"{time};{a}" for time, a, _ in wide_rows())]).sources["sample"].payload_format
     assert (shape.columns, shape.metrics) == (("time", "t"), {"t": "t"})
-    said = "2 comments before the header: all lines before the rows, but for the first, go to silver.quarantine"
+    said = "2 comments before the header: lines before the rows, but for the first, are events without measurements"
     assert said in findings_of(proposal_of(tmp_path / "sample.txt"))
 
 

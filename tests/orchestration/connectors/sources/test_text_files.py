@@ -29,7 +29,7 @@ ENCODINGS = ("utf-8", "iso8859-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be",
 
 def events(folder: Path, content: bytes, shape: PayloadFormat, name: str = "a.csv") -> pa.Table:
     file = land_bytes(folder, name, gzip.compress(content) if name.lower().endswith(".gz") else content)
-    return pa.concat_tables(events_of("plant", file, name, 0, shape))
+    return pa.concat_tables(events_of("plant", file, name, 0, shape, notices=[]))
 
 
 def values(found: pa.Table, shape: PayloadFormat) -> list[float | None]:
@@ -81,7 +81,7 @@ def test_lines_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, c
     file = tmp_path / f"a{ending}"
     file.write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
     by_spark = spark.read.text(str(file), lineSep="\n").selectExpr("cast(value as binary)").toArrow()["value"].to_pylist()
-    found = events_of("plant", file, "a", 0, SHAPE)
+    found = events_of("plant", file, "a", 0, SHAPE, notices=[])
     assert [payload for piece in found for payload in piece["payload"].to_pylist()] == by_spark
 
 
@@ -100,7 +100,7 @@ def test_lines_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, c
 def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, nanoseconds: int, received: datetime) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(b"1\n2\n")
-    (found,) = events_of("plant", file, "a.json", nanoseconds, SHAPE)
+    (found,) = events_of("plant", file, "a.json", nanoseconds, SHAPE, notices=[])
     assert found.select(["payload", "received_at"]).to_pylist() == [
         {"payload": payload, "received_at": received} for payload in (b"1", b"2")
     ]
@@ -216,6 +216,39 @@ def test_a_file_that_is_not_what_conf_says_is_left_out_and_told_and_read_once_co
     (notice,) = (*before.notices(), *before.notices())
     assert (notice.what, notice.facts) == ("file left out", {"file": str(tmp_path / "landing/odd.csv"), "reason": said})
     assert [claim.position for claim in after.partitions(offset, after.latest_offset(offset))] == (["odd.csv"] if right else [])
+
+
+TOA5 = (Path(__file__).parents[3] / "cases/landing/toa5/CR1000_Table1.dat").read_text().replace("NAN", "off")
+CAMPBELL = PayloadFormat("csv", Origin(constant="yard"), Time("TIMESTAMP"), metrics={"air": "AirTC_Avg"}, has_header=True)
+UNITS = replace(LOG, separator=",")
+
+
+@pytest.mark.parametrize(
+    ("content", "shape", "above", "read"),
+    [
+        (TOA5, CAMPBELL, 3, [21.5, "odd", 21.75]),
+        (TOA5, replace(CAMPBELL, columns=("TIMESTAMP", "RECORD", "AirTC_Avg", "BP_mbar", "PM2.5")), 3, [21.5, "odd", 21.75]),
+        ("unix,temp\ns,°C\n60,1.5\n120,2.5\ns,°C\n", UNITS, 1, [1.5, 2.5]),
+        ("# by hand\n# at 08:00, 5 rows\nunix,temp\n60,1.5\n", replace(UNITS, columns=("unix", "temp")), 2, [1.5]),
+        ("unix,temp\n60,1.5\ns,°C\n120,2.5", UNITS, 0, [1.5, "odd", 2.5]),
+        ("unix,temp\ns,°C\nn/a,off", UNITS, 0, ["odd", "odd"]),
+    ],
+)
+def test_lines_between_a_header_and_its_rows_are_events_that_hold_nothing_and_one_notice(
+    tmp_path: Path, content: str, shape: PayloadFormat, above: int, read: list[float | str]
+) -> None:
+    for encoding in ("utf-8", "utf-16-le"):
+        shape, folder = replace(shape, encoding=encoding), tmp_path / encoding
+        land_bytes(folder, "a.csv", content.encode(encoding))
+        source = Files("plant", folder / "claims", shape, 1 << 30, LandingFolder(folder / "landing", settle_seconds=0))
+        (claim,) = source.partitions({}, source.latest_offset({}))
+        found = pa.concat_tables(source.read(claim))
+        assert [value for value in values(found, shape) if value is not None] == [value for value in read if value != "odd"]
+        rows = pa.concat_tables(measurements(found, shape, 1_000)).to_pylist()
+        assert {row["event_at"] for row in rows} == {*range(len(found))}
+        assert sum(not row["is_readable"] or (row["metric"] is not None and row["number"] is None) for row in rows) == read.count("odd")
+        told = [notice.facts["reason"] for notice in source.notices() if notice.what == "file with further headers"]
+        assert [text.split()[0] for text in told] == [str(above)] * (above > 0)
 
 
 def test_a_file_of_several_lines_without_an_event_is_told(tmp_path: Path) -> None:
