@@ -18,6 +18,9 @@ from silver.spec import PayloadFormat
 MAX_COLUMNS = 64
 """Columns of a file with a header that conf does not list; a wider line is unreadable until conf lists its columns."""
 BLANK = " \t\r\ufeff"
+MOST_HEADERS = 30
+MEASURED = re.compile(r"[+-]?[.,]?\d[\d.,]*(e[+-]?\d+)?|.*(\d[-/.]\d+[-/.]\d|\d:\d\d).*", re.IGNORECASE)
+"""A cell that holds a number, or a date or a time of day."""
 CELLS = pa.list_(pa.string())
 
 
@@ -65,6 +68,19 @@ def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
         is_all_quoted = rows[0].count(shape.quote) >= 2 * len(of_rows[0])
         return len(set(firsts.values())) == len(firsts) and not is_all_quoted
     return len(firsts) > 1 and any(all(first == str(n + start) for n, first in firsts.items()) for start in (0, 1))
+
+
+def above_rows(lines: Sequence[str], shape: PayloadFormat) -> list[int]:
+    """Which of the lines below the header of a file stand above its rows, such as titles, names, units and kinds of sampling of a logger.
+
+    Up to the first line with several cells of which one is a number or a time, if there is one. Comments and blank lines are no rows."""
+    above = list[int]()
+    for n, line in enumerate(lines[: MOST_HEADERS + 1]):
+        cells = [] if line.startswith("#") or shape.separator not in line else line.split(shape.separator)
+        if any(MEASURED.fullmatch(cell.strip(f"{BLANK}{shape.quote}")) for cell in cells):
+            return above
+        above += [n] * bool(line.strip(BLANK))
+    return []
 
 
 def headers_among(lines: pa.Array, header: str, shape: PayloadFormat) -> list[int]:

@@ -83,7 +83,7 @@ def roles_of(sample: Sample) -> Roles | str:
     commas = [path for path in texts if _is_share(rest[path], vocabulary.DECIMAL_COMMA.fullmatch, 0.5)]
     measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags, is_sure=not commas)
     if not measured:
-        return _why_no_number(commas, {path: rest[path][0] for path in texts if path not in (device, zone)}, numeric, lists)
+        return _why_no_number(commas, {path: rest[path] for path in texts if path not in (device, zone)}, numeric, lists)
     unit = _unit(texts, measured)
     flags, metrics = [path for path in flags if path not in measured], {} if metric else _metrics(measured)
     read = (time, device, zone, metric, value, unit, *metrics.values())
@@ -195,10 +195,13 @@ def _why_no_time(columns: Columns, lists: list[str]) -> str:
     return f"holds no field with a time that can be read ({formats}): {reason}"
 
 
-def _why_no_number(commas: list[str], texts: Row, numeric: list[str], lists: list[str]) -> str:
+def _why_no_number(commas: list[str], texts: Columns, numeric: list[str], lists: list[str]) -> str:
     if commas:
         return f"holds no field with numbers to measure: decimal commas, which are not read yet, are in {', '.join(commas)}"
-    words = [f"{path} has words such as {str(value)[:60]}" for path, value in texts.items()]
+    odd_texts = {path: [str(value)[:60] for value in values if number_of(value) is None] for path, values in texts.items()}
+    words = [
+        f"{path} has words such as {odd[0]} in {len(odd)} of {counted(len(texts[path]), 'event')}" for path, odd in odd_texts.items() if odd
+    ]
     odd = [f"{path} looks like a counter, an id or a status" for path in numeric]
     return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"
 

@@ -3,7 +3,6 @@
 In JSON, objects become dotted paths, and one list of objects becomes `each`. DuckDB sniffs separator, quote and header of a CSV.
 """
 
-import csv
 import gzip
 import json
 import re
@@ -19,18 +18,19 @@ from typing import Any
 import duckdb
 
 from expectations.wording import counted
-from orchestration.conf.instants import is_epoch, time_format_of
+from orchestration.conf.csv_header import cells_of, header_of
+from orchestration.conf.instants import is_epoch
 from orchestration.conf.names import is_json_path
-from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
+from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, rank
 from orchestration.errors import ConfError
-from silver.csv_rows import is_numbered
 from silver.spec import ELEMENT, Origin, PayloadFormat, Time
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
 SNIFF = "select Delimiter, Quote, HasHeader, len(Columns) from sniff_csv(?, ignore_errors = true, null_padding = true)"
 """Only separator, quote and header: it takes a decimal comma for a separator, and `read_json_auto` gives times without their format."""
-TOA5 = "TOA5, a file of a Campbell logger: the second line names the columns; lines 2 to 4 of a file are events without measurements"
+COMMENT = re.compile('#|"?TOA5"?,')
+"""How a line begins that tells about the file, also that of a Campbell logger."""
 MAX_COLUMNS_BY_HEADER = 64
 """The silver layer reads wider rows only with their columns in conf."""
 
@@ -201,49 +201,34 @@ def _csv_sample(file: Path, lines: list[str]) -> Sample:
         raise ConfError(
             f"{file} looks like the line protocol of InfluxDB, which is not read yet; have it written as JSON, an object a line"
         )
-    is_toa5 = lines[0].lstrip('"').startswith("TOA5") and len(lines) > 4
-    lines = [lines[1], *lines[4:]] if is_toa5 else lines[1:] if lines[1:] and SPREADSHEET.fullmatch(lines[0]) else lines
-    comments = len(lines) - len(lines := [*dropwhile(lambda line: line.startswith("#"), lines)] or lines)
-    separator, quote, has_header = _dialect(file, lines)
-    rows = _cells(lines, separator, quote)
-    widths = Counter(len(row) for row in rows[1:] or rows)
-    width = max(widths, key=lambda width: (widths[width], width == len(rows[0])))
-    # DuckDB takes a first line of data for a header where times or quotes change below it.
-    has_header = has_header and len(rows[0]) in (width, width - 1) and not any(map(_is_measured, rows[0]))
-    names, notes = [name.strip() for name in rows[0]] if has_header else [f"c{n + 1}" for n in range(width)], [TOA5] * is_toa5
-    if has_header and len(names) < width:
-        shape = PayloadFormat("csv", Origin(constant="x"), Time(NO_NAME), has_header=True, separator=separator, quote=quote)
-        names, note = _named_anew(file, names, lines, shape)
-        notes.append(note)
-    if comments:
-        notes.append(
-            f"{counted(comments, 'comment')} before the header: lines before the rows, but for the first, are events without measurements"
-        )
+    lines = lines[1:] if lines[1:] and SPREADSHEET.fullmatch(lines[0]) else lines
+    separator, quote, has_header = _dialect(file, [*dropwhile(COMMENT.match, lines)] or lines)
+    below = [*dropwhile(lambda line: COMMENT.match(line) or separator not in line, lines)]
+    above, shape = lines[: len(lines) - len(below)], PayloadFormat("csv", Origin(constant="x"), Time(NO_NAME), has_header=True)
+    shape = replace(shape, separator=separator, quote=quote)
+    names, lines, notes = header_of(file, above, below, shape, is_sniffed=has_header)
+    rows = cells_of(lines, shape)
+    if above:
+        what = "lines before the rows, but for the first, are events without measurements"
+        notes.append(f"{counted(len(above), 'line')} before the header: {what}")
     clean = _distinct(names)
-    is_said = is_toa5 or comments or not has_header or clean != [name.strip() for name in rows[0]] or len(names) > MAX_COLUMNS_BY_HEADER
-    body = [row for row in rows[1 if has_header else 0 :] if len(row) == width]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    body = [row for row in rows if len(row) == width]
+    if odd := len(rows) - len(body):
+        notes.append(f"another number of values in {odd} of {counted(len(rows), 'row')}; such events go to silver.quarantine")
+    is_in_file = (
+        lines is not below and clean == [name.strip() for name in cells_of(below, shape)[0]] and len(names) <= MAX_COLUMNS_BY_HEADER
+    )
     return Sample(
         file,
         "csv",
         [_named(clean, row) for row in body],
         clean,
-        has_header=has_header,
-        columns=tuple(clean) if is_said else (),
+        has_header=bool(above) or lines is not below,
+        columns=() if is_in_file and not above else tuple(clean),
         separator=separator,
         quote=quote,
-        notes=notes + _notes(len(rows) - has_header - len(body), has_header),
-    )
-
-
-def _named_anew(file: Path, names: list[str], lines: list[str], shape: PayloadFormat) -> tuple[list[str], str]:
-    """Names where rows have one value more than the header, and why; ConfError where nobody knows which one it is."""
-    if is_numbered(lines[0], lines[1:], shape):
-        return names, "the header has one name fewer than the rows have values: the first value is taken for a row number and not read"
-    if all(line.rstrip().endswith(shape.separator) for line in lines[1:]):
-        return [*names, f"c{len(names) + 1}"], f"rows end with a {shape.separator} that the header lacks: columns name all values"
-    raise ConfError(
-        f"{file} has rows with one value more than its header has names, and these values are no row numbers: is there a decimal comma, or"
-        " a new column? Correct the header, or write the file with another separator"
+        notes=notes,
     )
 
 
@@ -263,19 +248,6 @@ def _dialect(file: Path, lines: list[str]) -> tuple[str, str, bool]:
     return separator, sniffed[1] if sniffed[1] == "'" else '"', sniffed[2]
 
 
-def _is_measured(cell: str) -> bool:
-    """Whether a cell holds a number or a time, and so is no name of a column."""
-    return cell.strip() != "" and (is_number(cell) or time_format_of([cell]) is not None)
-
-
-def _cells(lines: list[str], separator: str, quote: str) -> list[list[str]]:
-    """Read line by line, since bronze does: a line end inside quotes ends the row."""
-    try:
-        return [next(csv.reader([line], delimiter=separator, quotechar=quote, skipinitialspace=True)) for line in lines]
-    except csv.Error:  # a value beyond the limit of the csv module
-        return [[line] for line in lines]
-
-
 def _distinct(names: list[str]) -> list[str]:
     """Names that conf can hold, each once."""
     clean = ["".join(c for c in name if c.isprintable()).strip() or f"c{at + 1}" for at, name in enumerate(names)]
@@ -285,12 +257,3 @@ def _distinct(names: list[str]) -> list[str]:
 def _named(names: list[str], cells: list[str]) -> Row:
     """A header with one name fewer leaves the first value without a name."""
     return {name: cell.strip() for name, cell in zip(names, cells[len(cells) - len(names) :], strict=True) if cell.strip()}
-
-
-def _notes(odd: int, has_header: bool) -> list[str]:
-    notes = []
-    if not has_header:
-        notes.append("no header was found: the columns are numbered; give them their names")
-    if odd:
-        notes.append(f"{odd} of the rows have another number of values; such events go to silver.quarantine")
-    return notes

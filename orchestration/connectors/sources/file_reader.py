@@ -22,7 +22,7 @@ from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numb
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
-from silver.csv_rows import BLANK, headers_among, is_numbered, twice_named
+from silver.csv_rows import above_rows, headers_among, is_numbered, twice_named
 from silver.reasons import shortened
 from silver.spec import PayloadFormat
 from silver.text_encoding import encoded
@@ -30,9 +30,6 @@ from silver.text_encoding import encoded
 BEGINNING, JUDGED_ROWS = 1 << 20, 1_000
 """Bytes and rows by which it is known what a file is: its encoding, its header, and whether its rows are numbered."""
 LONGEST_LINE = 1 << 30  # In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row.
-MOST_HEADERS = 30
-MEASURED = re.compile(r"[+-]?[.,]?\d[\d.,]*(e[+-]?\d+)?|.*(\d[-/.]\d+[-/.]\d|\d:\d\d).*", re.IGNORECASE)
-"""A cell that holds a number, or a date or a time of day."""
 ABOVE = "hold no number and no time: they are kept as events without measurements; let the file have one line of header to have none"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HIDDEN = re.compile(r"[._]|~\$|(?:thumbs\.db|desktop\.ini)$", re.IGNORECASE)
@@ -56,7 +53,7 @@ def events_of(
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
         number = shape.separator if is_numbered(header, [row for row in rows if row.strip()], shape) else ""
         landed = replace(landed, header=number + header, header_line=first[0])
-        if above := _above_rows(first[1 : MOST_HEADERS + 2], shape):
+        if above := [first[n + 1] for n in above_rows(rows, shape)]:
             example = shortened(above[0].decode(shape.encoding, "replace"))
             reason = f"{counted(len(above), 'line')} between its header and its rows, such as {example}, {ABOVE}"
             notices.append(Notice("file with further headers", {"file": position, "reason": reason}))
@@ -74,19 +71,6 @@ def events_of(
 
     if not count and shape.has_header and len(first) > 1:
         notices.append(Notice("file without events", {"file": position, "reason": "each of its lines is a header"}))
-
-
-def _above_rows(lines: Sequence[bytes], shape: PayloadFormat) -> list[bytes]:
-    """The lines that loggers write between the header of a file and its rows, such as names, units and kinds of sampling: up to the first
-    line with a number or a time, if there is one; and comments."""
-    above = list[bytes]()
-    for line in lines:
-        text = line.decode(shape.encoding, "replace")
-        cells = [] if text.startswith("#") else text.split(shape.separator)
-        if any(MEASURED.fullmatch(cell.strip(f"{BLANK}{shape.quote}")) for cell in cells):
-            return above
-        above += [line] * bool(text.strip(BLANK))
-    return []
 
 
 def _beside_themselves(arrived: pa.Table, headers: Sequence[bytes], encoding: str) -> pa.Table:
