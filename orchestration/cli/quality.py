@@ -30,7 +30,7 @@ def command(context: click.Context, /, report: Path, format: str, **options: Any
     last results. Prints a line a table: how many expectations passed, failed (by severity), or were not checked because there are
     no rows. Details are in the report, a single HTML file. The tables quality.results and quality.failed_rows keep all results,
     with each failing row beside the message it came from.
-    Exit code 1: a critical expectation failed, or a gate is closed.
+    Exit code 1: a critical expectation failed, a suite or a table cannot be evaluated, or a gate is closed.
 
     \b
     Example:
@@ -82,7 +82,7 @@ def _report(conf: Path, options: dict[str, Any], format: str) -> int:
     with Console(stderr=True).status("starting") as progress:
         run = _run(lake, options, lambda table: progress.update(f"checking {table}"))
     show(summary(run), format, SUMMARY_COLUMNS)
-    for line in (*failures(run), *describe_gates(lake.conf, lake.table_path)):
+    for line in (*run.broken, *failures(run), *describe_gates(lake.conf, lake.table_path)):
         click.echo(visible(line), err=True)
     click.echo(f"report: {options['report']}", err=True)
     return 0 if run.is_passed and not any(closed_gates(lake.conf, lake.table_path)) else 1

@@ -1,7 +1,7 @@
 """One quality run: which suites apply to which tables, at which versions, with which values of conf. Without Spark."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -15,6 +15,7 @@ from expectations.suite import Suite
 from gold.schema import CARRY, KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.errors import sentence_of
 from orchestration.quality.failed_rows import FailedRows, append_failed_rows
 from orchestration.quality.history import LastRun, append_results
 from orchestration.quality.kinds import evaluate_measure, is_measure
@@ -58,11 +59,13 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, notify: Callabl
     with closing(open_store()) as store:
         checks, results = _Checks(store, lake, scope, run_at, counted), []
         for suite in suites:
-            checks.prove(suite, [name for name in names if suite.applies_to(name)])
+            with suppress(Exception):  # reported when each table has its turn
+                checks.prove(suite, [name for name in names if suite.applies_to(name)])
         for name in names:
             notify(name)
-            results.append(checks.at(name, [suite for suite in suites if suite.applies_to(name)]))
-    return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(results))
+            with checks.noting(name):
+                results.append(checks.at(name, [suite for suite in suites if suite.applies_to(name)]))
+    return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(results), tuple(checks.broken))
 
 
 def store_run(lake: Lake, run: Run) -> FailedRows:
@@ -109,7 +112,7 @@ def _without_measures(suite: Suite) -> Suite:
 class _Checks:
     """State of one run. `pins`: tables by name. `new_rows`: by table, table id and version, shared by suites whose last run was the same.
 
-    `proven`: by suite and table the expectations that are known to hold for every row.
+    `proven`: by suite and table the expectations that are known to hold for every row. `broken`: sentences about what has thrown.
     """
 
     store: duckdb.DuckDBPyConnection
@@ -120,6 +123,7 @@ class _Checks:
     pins: dict[str, PinnedTable] = field(default_factory=dict)
     new_rows: dict[tuple[str, str, int], PinnedTable] = field(default_factory=dict)
     proven: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
 
     def prove(self, suite: Suite, names: Sequence[str]) -> None:
         """Find expectations that hold for the rows of several groups together, and so for each group. With 300 groups one query takes
@@ -133,14 +137,25 @@ class _Checks:
             if table.group is not None and not table.is_unchanged:
                 alike.setdefault(table.of_all.view, []).append(table)
         for view, of_groups in alike.items():
-            with suppress(duckdb.Error, ValueError):  # reported when each table has its turn
-                proven = true_of_every_row(self.store, create_suite_view(self.store, suite, [view]), suite, parameters(self.lake.conf))
-                self.proven.update({(suite.name, table.name): proven for table in of_groups})
+            proven = true_of_every_row(self.store, create_suite_view(self.store, suite, [view]), suite, parameters(self.lake.conf))
+            self.proven.update({(suite.name, table.name): proven for table in of_groups})
 
     def at(self, name: str, suites: Sequence[Suite]) -> TableResult:
-        whole = self._pinned(name)
-        results = tuple(result for suite in suites for result in self._results(suite, whole))
-        return TableResult(name, whole.version, whole.table_id, row_count(self.store, whole.view), results)
+        whole, results = self._pinned(name), list[Result]()
+        for suite in suites:
+            with self.noting(f"{name}: suite {suite.name}"):
+                results += self._results(suite, whole)
+        return TableResult(name, whole.version, whole.table_id, row_count(self.store, whole.view), tuple(results))
+
+    @contextmanager
+    def noting(self, what: str) -> Iterator[None]:
+        """Note what throws, and go on with the others; but the check of a gate ends, or its rows would pass."""
+        try:
+            yield
+        except Exception as error:
+            if self.scope.cause is Cause.GATE:
+                raise
+            self.broken.append(f"{what} cannot be evaluated: {sentence_of(error)}")
 
     @cached_property
     def context(self) -> Context:

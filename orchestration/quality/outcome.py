@@ -90,19 +90,20 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One quality run; `run_at` in UTC."""
+    """One quality run; `run_at` in UTC. `broken`: sentences about suites and tables whose evaluation has thrown: they have no result."""
 
     run_id: str
     run_at: datetime
     pipeline: str
     cause: Cause
     tables: tuple[TableResult, ...]
+    broken: tuple[str, ...] = ()
 
     @property
     def is_passed(self) -> bool:
-        """Whether no critical expectation failed; False where nothing could be checked."""
+        """Whether no critical expectation failed, and nothing broke; False where nothing could be checked."""
         is_checked = any(result.outcome.is_success is not None for table in self.tables for result in table.results)
-        return is_checked and not any(table.counts[Severity.CRITICAL] for table in self.tables)
+        return is_checked and not self.broken and not any(table.counts[Severity.CRITICAL] for table in self.tables)
 
 
 Identity = tuple[str, str, str, str]

@@ -7,7 +7,8 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from math import inf
 
 import uvloop
@@ -15,30 +16,30 @@ import uvloop
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import Collected, HttpSettings, KinesisSettings, MqttSettings, TcpSettings
 from orchestration.connectors.collector import http_server, tcp
-from orchestration.connectors.collector.kind import Notify, Pushed, Served
+from orchestration.connectors.collector.kind import Notify, OutageReport, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.spool import SEGMENT
-from orchestration.errors import ConfError
+from orchestration.errors import ConfError, TidemarkError, without_secrets
 from orchestration.storage.lake_layout import spool_folder
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 
 
-async def _serve_mqtt(pushed: Pushed, notify: Notify) -> Served:
+async def _serve_mqtt(pushed: Pushed) -> Served:
     from orchestration.connectors.collector import mqtt  # its client is an extra
 
-    return await mqtt.serve(pushed, notify)
+    return await mqtt.serve(pushed)
 
 
-async def _serve_kinesis(pushed: Pushed, notify: Notify) -> Served:
+async def _serve_kinesis(pushed: Pushed) -> Served:
     from orchestration.connectors.collector import kinesis  # its client is an extra, and takes a while
 
-    return await kinesis.serve(pushed, notify)
+    return await kinesis.serve(pushed)
 
 
-SILENT_SECONDS, MOST_SAID = 60.0, 1_000
+SILENT_SECONDS, MOST_SAID, RETRY_SECONDS = 60.0, 1_000, 1.0
 OF_CONNECTIONS = re.compile(r" is closed: |^a connection failed")
-KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
+KINDS: Mapping[type[Collected], Callable[[Pushed], Awaitable[Served]]] = {
     HttpSettings: http_server.serve,
     TcpSettings: tcp.serve,
     MqttSettings: _serve_mqtt,
@@ -48,19 +49,22 @@ KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] =
 
 
 def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
-    """Take events of the named sources, or of all that are collected, until SIGTERM or Ctrl-C; HeldError where another process does."""
+    """Take events of the named sources, or of all that are collected, until SIGTERM or Ctrl-C. Where each fails, the error of the first."""
+    collector = _Collector(conf, _names(conf, names), sparing(notify))
+    gc.freeze()  # or a full collection walks over all that was imported, and everybody waits for it
+    uvloop.run(collector.serve())
+
+
+def _spool(conf: Conf, name: str) -> SpoolWriter:
     offsets = source_offsets(LakeStore(conf).table_path("bronze.events"))
-    with ExitStack() as spools:
-        chosen = []
-        for name in _names(conf, names):
-            source, offset = conf.sources[name], offsets[name].offset if name in offsets else {}
-            endpoint = source.transport
-            assert isinstance(endpoint, Collected)
-            spool = SpoolWriter(spool_folder(conf.lake, name).local, endpoint.max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)
-            spools.callback(spool.close)
-            chosen.append(Pushed(source, endpoint, spool, conf.lake))
-        gc.freeze()  # or a full collection walks over all that was imported, and everybody waits for it
-        uvloop.run(_serve(chosen, notify))
+    offset = offsets[name].offset if name in offsets else {}
+    return SpoolWriter(spool_folder(conf.lake, name).local, _endpoint(conf, name).max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)
+
+
+def _endpoint(conf: Conf, name: str) -> Collected:
+    endpoint = conf.sources[name].transport
+    assert isinstance(endpoint, Collected)
+    return endpoint
 
 
 def sparing(notify: Notify) -> Notify:
@@ -94,18 +98,50 @@ def _names(conf: Conf, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names)) or collected
 
 
-async def _serve(chosen: Sequence[Pushed], notify: Notify) -> None:
-    loop, stop, notify = asyncio.get_running_loop(), asyncio.Event(), sparing(notify)
-    loop.set_exception_handler(lambda _, context: notify(f"a connection failed: {context.get('exception') or context['message']}"))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    stopping, served = asyncio.create_task(stop.wait()), list[Served]()
-    try:
-        for pushed in chosen:
-            served.append(await KINDS[type(pushed.endpoint)](pushed, notify))
-        done, _ = await asyncio.wait([stopping, *(one.task for one in served)], return_when=asyncio.FIRST_COMPLETED)
-        for ended in done:
-            ended.result()  # of a source that has failed: it ends all of them
-    finally:
-        for one in served:
-            await one.stop()
+@dataclass
+class _Collector:
+    """The sources of one process. `failures`: of those that are down as their server failed, why."""
+
+    conf: Conf
+    names: Sequence[str]
+    notify: Notify
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    failures: dict[str, Exception] = field(default_factory=dict)
+
+    async def serve(self) -> None:
+        """Serve all until told to stop; where all have failed, raise the first reason."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: self.notify(f"a connection failed: {context.get('exception') or context['message']}"))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop.set)
+        await asyncio.gather(*map(self._keep_serving, self.names))
+        if len(self.failures) == len(self.names):
+            raise next(iter(self.failures.values()))
+
+    async def _keep_serving(self, name: str) -> None:
+        """Serve one source. One that cannot begin, or that fails, is down, and begins again; the others go on."""
+        outage = OutageReport(self.conf.lake, name, self.notify)
+        while not self.stop.is_set():
+            try:
+                with closing(await asyncio.to_thread(_spool, self.conf, name)) as spool:  # it may wait for another holder
+                    await self._until_it_ends(Pushed(self.conf.sources[name], _endpoint(self.conf, name), spool, outage, self.notify))
+            except Exception as error:
+                outage.down(without_secrets(error))
+                self.failures[name] = error
+                if len(self.failures) == len(self.names):
+                    self.stop.set()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.stop.wait(), RETRY_SECONDS)
+
+    async def _until_it_ends(self, pushed: Pushed) -> None:
+        """Serve a source until told to stop; whatever its server raises is raised on."""
+        served, stopping = await KINDS[type(pushed.endpoint)](pushed), asyncio.create_task(self.stop.wait())
+        self.failures.pop(pushed.source.name, None)
+        try:
+            await asyncio.wait([stopping, served.task], return_when=asyncio.FIRST_COMPLETED)
+            if served.task.done():
+                served.task.result()
+                raise TidemarkError("its server has ended by itself.")
+        finally:
+            stopping.cancel()
+            await served.stop()

@@ -20,7 +20,7 @@ from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.bodies import RefusedError, payloads, too_long, unpacked
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
-from orchestration.connectors.collector.kind import Notify, Pushed, Served
+from orchestration.connectors.collector.kind import Pushed, Served
 from orchestration.connectors.collector.sockets import BACKLOG, listener, place, server_context, warning
 from orchestration.connectors.collector.spool import SpoolWriter
 from silver.spec import PayloadFormat
@@ -33,7 +33,7 @@ INLINE_BYTES = 256 * 1024  # a longer body is read beside the event loop, which 
 MAX_READERS = 2  # the most such bodies at once: many tiny events take several times the memory of their body
 
 
-async def serve(pushed: Pushed, notify: Notify) -> Served:
+async def serve(pushed: Pushed) -> Served:
     endpoint = pushed.endpoint
     assert isinstance(endpoint, HttpSettings)
     token, tls = endpoint.token and secret(endpoint.token), server_context(endpoint.tls)
@@ -55,7 +55,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     )
     server = _Server(config)
     url = f"POST http{'s' if tls else ''}://{place(listening)}/events"
-    notify(f"source {pushed.source.name}: {url}{warning(listening, token)}")
+    pushed.outage.up(f"{url}{warning(listening, token)}")
     serving = asyncio.create_task(server.serve([listening]))
 
     async def stop() -> None:

@@ -1,4 +1,4 @@
-"""The interface of each kind of collected source: `async def serve(pushed, notify) -> Served` starts it."""
+"""The interface of each kind of collected source: `async def serve(pushed) -> Served` starts it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,24 +15,8 @@ Notify = Callable[[str], None]
 FULL = "its spool is full; what comes waits until `tidemark run` has read it"
 
 
-class Pushed(NamedTuple):
-    """A source, and the spool for its events in a lake."""
-
-    source: Source
-    endpoint: Collected
-    spool: SpoolWriter
-    lake: Location
-
-
-class Served(NamedTuple):
-    """The running task of a source, and the call that ends it cleanly."""
-
-    task: "asyncio.Task[None]"
-    stop: Callable[[], Awaitable[None]]
-
-
 class OutageReport:
-    """Tells the log and `tidemark status` since when a source that the collector polls is down, and why."""
+    """Tells the log and `tidemark status` since when a source is down, and why."""
 
     def __init__(self, lake: Location, name: str, notify: Notify) -> None:
         self._lake, self._name, self._notify = lake, name, notify
@@ -57,3 +41,20 @@ class OutageReport:
             self.say(text)
         self._since, self._is_known_up = None, True
         self._told.clear()
+
+
+class Pushed(NamedTuple):
+    """A source, the spool for its events, and what hears of its outages and of its connections."""
+
+    source: Source
+    endpoint: Collected
+    spool: SpoolWriter
+    outage: OutageReport
+    notify: Notify
+
+
+class Served(NamedTuple):
+    """The running task of a source, and the call that ends it cleanly."""
+
+    task: "asyncio.Task[None]"
+    stop: Callable[[], Awaitable[None]]

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import KinesisSettings
-from orchestration.connectors.collector.kind import FULL, Notify, OutageReport, Pushed, Served
+from orchestration.connectors.collector.kind import FULL, Pushed, Served
 from orchestration.connectors.sources.spool_records import KEY
 from orchestration.errors import sentence_of
 from orchestration.location import Location
@@ -32,12 +32,12 @@ AT_ONCE = 4  # shards that are asked, each of which may answer with 10 MB
 PARENTS = ("ParentShardId", "AdjacentParentShardId")
 
 
-async def serve(pushed: Pushed, notify: Notify) -> Served:
+async def serve(pushed: Pushed) -> Served:
     """Goes on trying for as long as the stream cannot be read."""
     settings = pushed.endpoint
     assert isinstance(settings, KinesisSettings)
     client = await asyncio.to_thread(KinesisClient, settings)
-    collector = KinesisCollector(settings, client, pushed, OutageReport(pushed.lake, pushed.source.name, notify))
+    collector = KinesisCollector(settings, client, pushed)
     task = asyncio.create_task(collector.run())
 
     async def stop() -> None:
@@ -138,8 +138,8 @@ def _stream_errors() -> Iterator[None]:
 class KinesisCollector:
     """`stopping`: set when it is to end."""
 
-    def __init__(self, settings: KinesisSettings, client: KinesisClient, pushed: Pushed, outage: OutageReport) -> None:
-        self._settings, self._client, self._spool, self._outage = settings, client, pushed.spool, outage
+    def __init__(self, settings: KinesisSettings, client: KinesisClient, pushed: Pushed) -> None:
+        self._settings, self._client, self._spool, self._outage = settings, client, pushed.spool, pushed.outage
         way_out = "Remove it to read the stream as if for the first time."
         self._file = StateFile(Location(pushed.spool.folder / READ), dict[str, Any], way_out)
         self.stopping = asyncio.Event()

@@ -15,7 +15,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import MqttSettings
-from orchestration.connectors.collector.kind import FULL, Notify, OutageReport, Pushed, Served
+from orchestration.connectors.collector.kind import FULL, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
 from orchestration.connectors.collector.sockets import client_context
 from orchestration.connectors.collector.spool import Stored
@@ -28,9 +28,9 @@ LONGEST_TOPIC = 10_000  # letters of a topic in a position; MQTT allows 65,535 b
 SUBSCRIBED = "mqtt.json"  # beside the spool: what the session at the broker is subscribed to
 
 
-async def serve(pushed: Pushed, notify: Notify) -> Served:
+async def serve(pushed: Pushed) -> Served:
     """Goes on trying for as long as the broker is down."""
-    collector = MqttCollector(pushed, notify)
+    collector = MqttCollector(pushed)
     task = asyncio.create_task(collector.run())
 
     async def stop() -> None:
@@ -51,7 +51,7 @@ class _Session:
 class MqttCollector:
     """Each connection is a new one, so that no acknowledgement that is late is taken for that of another message."""
 
-    def __init__(self, pushed: Pushed, notify: Notify) -> None:
+    def __init__(self, pushed: Pushed) -> None:
         """TidemarkError where the password or a certificate is missing."""
         assert isinstance(pushed.endpoint, MqttSettings)
         self._endpoint, self._spool = pushed.endpoint, pushed.spool
@@ -65,7 +65,7 @@ class MqttCollector:
         self._subscribed = before.filters if before and before.session == self._owner else []
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
         self._connection = self._new_connection()
-        self._stopping, self._outage = asyncio.Event(), OutageReport(pushed.lake, pushed.source.name, notify)
+        self._stopping, self._outage = asyncio.Event(), pushed.outage
         self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._endpoint.broker}"
 
     async def run(self) -> None:

@@ -19,16 +19,16 @@ LENGTH = struct.Struct(">I")
 LOOK_SECONDS = 0.02  # between two looks whether connections that had to wait can be read again
 
 
-async def serve(pushed: Pushed, notify: Notify) -> Served:
+async def serve(pushed: Pushed) -> Served:
     endpoint = pushed.endpoint
     assert isinstance(endpoint, TcpSettings)
     key, tls = endpoint.key and secret(endpoint.key), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
-    collector = TcpCollector(endpoint, None if key is None else key.encode(), pushed.spool, notify)
+    collector = TcpCollector(endpoint, None if key is None else key.encode(), pushed.spool, pushed.notify)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(collector), sock=listening, backlog=BACKLOG, ssl=tls)
     url = f"tcp://{place(listening)}{' with TLS' if tls else ''}, framing by {endpoint.framing}"
-    notify(f"source {pushed.source.name}: {url}{warning(listening, key)}")
+    pushed.outage.up(f"{url}{warning(listening, key)}")
     watching = asyncio.create_task(collector.watch())
 
     async def stop() -> None:

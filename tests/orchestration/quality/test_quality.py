@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from gold.alerts.spec import Alert, Signal
 from gold.flows.spec import FlowSpec, Sessions
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
-from orchestration.quality import quality_tables, suites
+from orchestration.quality import check, quality_tables, suites, validation
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.storage.delta import path_of, rows_of
 from tests.commands import Rows, Tidemark
@@ -137,6 +138,24 @@ def test_a_suite_whose_columns_cannot_be_computed_has_failed_as_a_whole(
     add_readings(lake, "oven")
     said = tidemark("quality", "--layer", "silver")
     assert (said.code, said.err.count("could not be evaluated")) == (1, 2)
+
+
+def test_a_suite_that_throws_is_named_the_exit_code_says_it_and_the_others_run(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, tidemark: Tidemark
+) -> None:
+    evaluated = validation.outcomes
+
+    def outcomes(store: Any, view: str, of_suite: Suite, *others: Any) -> Any:
+        if of_suite.name == "odd":
+            raise MemoryError("no room")
+        return evaluated(store, view, of_suite, *others)
+
+    monkeypatch.setattr(check, "outcomes", outcomes)
+    use(monkeypatch, suite("odd", {"table": "silver.readings", "expectations": [DEVICE | {"severity": "info"}]}), SMALL)
+    add_readings(lake, "oven")
+    said = tidemark("quality", "--layer", "silver")
+    assert (said.code, "silver.readings: suite odd cannot be evaluated: " in said.err) == (1, True)
+    assert [(row["suite"], row["is_success"]) for row in kept(lake)] == [("small", True), ("small", True)]
 
 
 def test_two_runs_at_once_are_refused(lake: Lake, tidemark: Tidemark) -> None:

@@ -77,10 +77,8 @@ def collected(folder: Path, fake: Fake, is_done: Callable[[list[bytes]], bool]) 
     async def work() -> None:
         lake = Location(folder / "lake")
         spool = SpoolWriter(folder / "lake/spool/hall", 1 << 30)
-        pushed = Pushed(source, cast(KinesisSettings, source.transport), spool, lake)
-        collector = KinesisCollector(
-            cast(KinesisSettings, source.transport), cast(KinesisClient, fake), pushed, OutageReport(lake, "hall", said.append)
-        )
+        pushed = Pushed(source, cast(KinesisSettings, source.transport), spool, OutageReport(lake, "hall", said.append), said.append)
+        collector = KinesisCollector(cast(KinesisSettings, source.transport), cast(KinesisClient, fake), pushed)
         task = asyncio.create_task(collector.run())
         while not is_done([payload for _, payload in spooled(folder, "hall")]):
             await asyncio.sleep(0.01)

@@ -16,7 +16,7 @@ import pytest
 from orchestration.conf.load import load
 from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector import mqtt
-from orchestration.connectors.collector.kind import Pushed
+from orchestration.connectors.collector.kind import OutageReport, Pushed
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.supervisor.status import source_status
 from tests.collectors import collecting, spooled, tls_files, write_conf
@@ -224,7 +224,8 @@ def test_what_is_no_mqtt_is_told_and_tried_again(rubbish: bytes, tmp_path: Path)
             spool = SpoolWriter(tmp_path / "lake" / "spool" / "hall", 1 << 30)
             endpoint = conf.sources["hall"].transport
             assert isinstance(endpoint, MqttSettings)
-            served = await mqtt.serve(Pushed(conf.sources["hall"], endpoint, spool, conf.lake), said.append)
+            outage = OutageReport(conf.lake, "hall", said.append)
+            served = await mqtt.serve(Pushed(conf.sources["hall"], endpoint, spool, outage, said.append))
             while len(said) < 1:
                 await asyncio.sleep(0.01)
             assert not served.task.done()
