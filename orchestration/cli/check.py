@@ -58,7 +58,7 @@ def _against_the_lake(conf: "Conf", folder: Path) -> Iterator[str]:
     from orchestration.storage.confs import held_back, pending_changes, refusal, running
     from orchestration.storage.tables import LakeStore
 
-    _refuse_types(conf)
+    yield from _of_sinks(conf)
     lake = LakeStore(conf)
     if (changed := pending_changes(lake)) and (kept := running(lake)):
         yield f"the lake runs another conf since {kept.at:%Y-%m-%d %H:%M:%S} UTC, bronze batch {kept.since_batch}; what differs"
@@ -67,16 +67,22 @@ def _against_the_lake(conf: "Conf", folder: Path) -> Iterator[str]:
         raise refusal(lake, folder, held)
 
 
-def _refuse_types(conf: "Conf") -> None:
-    """ConfError for a mart, as it was built last, with a column that its sink cannot hold."""
-    if not any(sink.table.startswith("marts.") for sink in conf.sinks.values()):
+def _of_sinks(conf: "Conf") -> Iterator[str]:
+    """Yield what a sink cannot do with a new column; ConfError for a mart, as it was built last, with one that its sink cannot hold."""
+    if not conf.sinks:
         return
     from orchestration.connectors.sinks.all import sinks
-    from orchestration.jobs.sinks import newest_table
+    from orchestration.connectors.sinks.sink_states import read_state
+    from orchestration.jobs.sinks import newest_table, old_rows_lack
 
     for name, sink in sinks(conf).items():
-        if conf.sinks[name].table.startswith("marts.") and (pinned := newest_table(conf, name)):
+        if (pinned := newest_table(conf, name)) is None:
+            continue
+        if not pinned.key:
             try:
                 sink.check(conf.sinks[name].table, pinned.schema)
             except TidemarkError as error:
                 raise ConfError(f"sink {name}: {error}") from None
+        sent = read_state(conf, name).sent
+        if lacking := old_rows_lack(sink, pinned, sent, is_complete=pinned.is_replaced_since(sent)):
+            yield f"sink {name}: {lacking}"

@@ -4,14 +4,15 @@ What is about to be sent is written down first, so that a process that comes aft
 """
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
 
+from orchestration import crash
 from orchestration.conf.model import Conf
-from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow, Refusal, Refused, State, dead_rows, row_keys
+from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow, Refusal, Refused, State, noted_rows, row_keys
 from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.connectors.sinks.sink_states import Request, SinkPosition, end_request, read_state, requested, write_state
 from orchestration.connectors.sinks.table_changes import PinnedTable, pinned_table
@@ -21,13 +22,14 @@ from orchestration.utc import to_iso
 
 @dataclass(frozen=True)
 class Sent:
-    """The result of one step. `dead`: rows that the target refused for themselves."""
+    """The result of one step. `dead`: rows that the target refused for themselves. `lacking`: says which columns old rows lack there."""
 
     snapshot_id: int
     rows: int
     seconds: float
     is_complete: bool
     dead: int = 0
+    lacking: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,19 +63,30 @@ def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
     write_state(conf.lake, name, replace(state, sent=last, sending=pinned.position, is_complete=is_complete))
     number = _number(pinned, asked.reset or asked.resend)
     batch = Batch(name, conf.sinks[name].table, number, last, pinned.position, is_complete, pinned.schema, pinned.key)
-    notes = _Notes(conf, batch, now)
+    noted = noted_rows(conf.lake, name)
+    notes = _Notes(conf, batch, now, noted)
     refused = Refused(pinned.key, notes.write)
-    dead = dead_rows(conf.lake, name)
+    # A repeat has the same rows, also those that the try before it has noted to be over.
+    dead = {key: row for key, row in noted.items() if row.state == State.DEAD or row.batch == number}
     rows = _Rows(pinned, None if is_complete else last, dead, is_ordered=sink.is_ordered, is_resent=asked.resend is not None)
     if not sink.write(replace(batch, refused=refused), iter(rows)):
         return send(conf, name, sink, now)
+    crash.point(crash.Point.BATCH_DELIVERED)
     refused.note()
     over = [Refusal(key, dead[key].reason) for key in (dead if is_complete or rows.are_resent else rows.came) if key not in refused.keys]
     notes.write(over, State.OVER)
+    crash.point(crash.Point.DEAD_ROWS_OVER)
     write_state(conf.lake, name, replace(state, sent=pinned.position, sending=None, is_complete=False, sent_at=to_iso(now)))
     end_request(conf.lake, name, Request.RESET, asked.reset)
     end_request(conf.lake, name, Request.RESEND, asked.resend)
-    return Sent(pinned.position.snapshot_id, rows.count - refused.count, time.monotonic() - begin, is_complete, refused.count)
+    lacking = old_rows_lack(sink, pinned, last, is_complete=is_complete)
+    return Sent(pinned.position.snapshot_id, rows.count - refused.count, time.monotonic() - begin, is_complete, refused.count, lacking)
+
+
+def old_rows_lack(sink: Sink, pinned: PinnedTable, last: SinkPosition | None, *, is_complete: bool) -> str | None:
+    """Say which columns the table got since that position, where the target cannot add them; None where nothing is to be said."""
+    columns = pinned.columns_since(last)
+    return sink.old_rows_lack(f"the new column {', '.join(columns)}", is_complete=is_complete) if columns else None
 
 
 def _asked(conf: Conf, name: str) -> _Asked:
@@ -109,16 +122,18 @@ def _number(pinned: PinnedTable, request: str | None) -> str:
 
 @dataclass(frozen=True)
 class _Notes:
-    """Writes down what became of rows of one batch."""
+    """Writes down what became of rows of one batch, each once: `noted` has what a try before wrote."""
 
     conf: Conf
     batch: Batch
     now: datetime
+    noted: Mapping[str, DeadRow]
 
     def write(self, rows: Sequence[Refusal], state: State = State.DEAD) -> None:
         batch, snapshot_id = self.batch, self.batch.position.snapshot_id
         notes = [DeadRow(batch.sink, batch.table, *row, state, snapshot_id, batch.number, self.now) for row in rows]
-        DEAD_ROWS.append(self.conf.lake, notes)
+        before = {(row.row_key, row.state) for row in self.noted.values() if row.batch == batch.number}
+        DEAD_ROWS.append(self.conf.lake, [note for note in notes if (note.row_key, note.state) not in before])
 
 
 class _Rows:

@@ -9,6 +9,8 @@ CLAIMS, SPOOL, FAST_ALERTS, MAPPED = "intake", "spool", "fast_alerts", "mapped"
 """MAPPED: copies of small tables, which workers of Spark map into memory; each process that runs flows makes them anew."""
 CORRECTIONS = "silver.device_corrections"
 """The table of registry.py that each generation has of its own."""
+DEAD_ROWS = "ops.dead_rows"
+"""Rows that sinks lack. It is sealed: no other table says which."""
 
 
 def claims_folder(lake: Location, source: str) -> Location:

@@ -14,7 +14,7 @@ from orchestration.location import Location
 from orchestration.storage import generations, references, registry, snapshots
 from orchestration.storage.checkpoints import REPAIR, REPLAY, newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
-from orchestration.storage.lake_layout import CORRECTIONS
+from orchestration.storage.lake_layout import CORRECTIONS, DEAD_ROWS
 from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, LEDGER_SCHEMA, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_log, damages, listed, number
 from orchestration.storage.tables import LakeStore
@@ -43,7 +43,9 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, CORRECTIONS, references.TABLE)}
+    return {
+        name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, CORRECTIONS, references.TABLE, DEAD_ROWS)
+    }
 
 
 def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
@@ -79,6 +81,9 @@ def refuse_older_tables(lake: LakeStore) -> None:
 def _hint(lake: LakeStore, name: str) -> str:
     if _is_replayed(name):
         return f"Restore it, or {REPLAY}"
+    if name == DEAD_ROWS:
+        again = "`tidemark sinks reset` of each sink then notes again what its target refuses"
+        return f"Restore it, or move {lake.table_path(name)} and its .seal away: {again}."
     if name == snapshots.SNAPSHOTS.table:
         return f"Restore it, or move {lake.table_path(name)} and its .seal away: then snapshots are counted anew."
     return "Restore it from a backup: what it holds is in no other table."

@@ -117,6 +117,8 @@ class SinkSender(Senders):
         if sent and sent.dead:
             warning = "rows are in ops.dead_rows; `tidemark sinks resend` sends them again"
             self._progress.notice(Notice(warning, {"sink": name, "rows": str(sent.dead)}))
+        if sent and sent.lacking:
+            self._progress.notice(Notice("the table has a new column", {"sink": name, "reason": sent.lacking}))
         return sent is not None
 
 

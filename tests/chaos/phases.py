@@ -34,7 +34,7 @@ class AnyMoment:
 class Phase:
     """`passings`: how often it comes in a run over FILES, at least. `is_second`: not in the first run.
 
-    `sample`: what of the command runs where `make test-processes` has the phase too.
+    `sample`: what of the command runs where `make test-processes` has the phase too. `has_sink`: the plant has one, which refuses rows.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Phase:
     sample: tuple[str, ...] | None = None
     command: tuple[str, ...] = ("run", "--once")
     is_second: bool = False
+    has_sink: bool = False
 
 
 def is_draft_only(file: Path) -> bool:
@@ -110,6 +111,9 @@ PHASES = (
     Phase("flows of conf: slice chosen, nothing written", Point.FLOW_BEGUN, 2),
     Phase("flows of conf: rows written, state not", Point.FLOW_WRITTEN, 2),
     Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE),
+    Phase("sink: delivered, dead rows not noted", Point.BATCH_DELIVERED, has_sink=True),
+    Phase("sink: dead rows noted, batch not marked", Point.DEAD_ROWS_NOTED, has_sink=True),
+    Phase("sink: dead rows are over, batch not marked", Point.DEAD_ROWS_OVER, has_sink=True, is_second=True),
     Phase("while running continuously", Point.AGGREGATES_WRITTEN, command=("run",)),
     Phase("at any moment", AnyMoment()),
     Phase("OPTIMIZE: one table compacted", Point.COMPACTED, 3, command=MAINTAIN, is_second=True),

@@ -1,5 +1,6 @@
 """Plants that are disturbed: a small conf, files that land one by one, and `tidemark` as real processes in groups of their own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from orchestration.connectors.simulator.landing import Landing, in_order
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
+from tests.chaos import far_side
 
 TASKS_WRITE = "TIDEMARK_TESTS_TASKS_WRITE"
 """Variable of the environment: the processes of a plant write by Spark what they otherwise write without it."""
@@ -95,6 +97,11 @@ class Plant:
         plant = cls.__new__(cls)
         plant.folder, plant.lake, plant._tidemark, plant._environment = folder, folder / "lake", TIDEMARK, {}
         return plant
+
+    def add_sink(self) -> None:
+        """Readings to a target that refuses some of them."""
+        pipeline = self.folder / "conf" / "pipeline.yml"
+        pipeline.write_text(pipeline.read_text().replace("sinks: {}", f"sinks: {json.dumps(far_side.declare(self.folder))}"))
 
     def let_tasks_write(self, *, all_of_it: bool) -> None:
         """Whether tasks of Spark write rows too that are so few that the process would."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tests.chaos import far_side
 from tests.chaos.account import assert_as_undisturbed
 from tests.chaos.kill import kill
 from tests.chaos.phases import FILES, PHASES, Phase
@@ -71,6 +72,8 @@ def disturbed(this: Round, phase: Phase) -> Outcome:
     passing, seconds = draw.randint(1, phase.passings), draw.uniform(0, this.seconds)
     for attempt, before in enumerate(BEFORE):
         plant = Plant(this.folder / f"{PHASES.index(phase)}-{attempt}")
+        if phase.has_sink:
+            plant.add_sink()
         _land(plant, this.files, before if phase.is_second else 0)
         kills = [kill(plant, phase, max(1, passing >> attempt), seconds=seconds)]
         if kills[0].is_hit:
@@ -92,6 +95,7 @@ def _ended(plant: Plant, this: Round) -> str:
     try:
         assert plant.exit_code("run", "--once") == 0, plant.log_end()
         assert_as_undisturbed(plant, this.undisturbed)
+        assert not (plant.opened().conf.sinks and far_side.wrong(plant.opened().conf))
     except (AssertionError, subprocess.TimeoutExpired) as error:
         return str(error)
     return "as undisturbed"

@@ -4,7 +4,7 @@ import io
 import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from gold.flows.spec import FlowSpec, Sessions
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
+from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow, State
 from orchestration.engine import queries, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
@@ -27,6 +28,7 @@ from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+REFUSED = DeadRow("far", "silver.readings", "1", "odd", State.DEAD, 0, "1", START)
 CLOCK = {"ingested_at", "ingested_on", "received_at"}
 TABLES = (
     *("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger"),
@@ -102,10 +104,12 @@ def build(folder: Path, spark: SparkSession, provider: str = HEAP_STORE) -> Dama
     spark.conf.set(PROVIDER, provider)
     with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"):  # two short runs would leave none
         land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
+        DEAD_ROWS.append(made.lake, [REFUSED])
         _run(made, spark)
         DeltaTable(readings_table).create_checkpoint()
         copy_tree(made.lake.local, folder / "earlier")
         land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
+        DEAD_ROWS.append(made.lake, [replace(REFUSED, row_key="2", reason="odd, and for another reason")])
         _run(made, spark)
     DeltaTable(readings_table).create_checkpoint()
     Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).seal_finished_batches()

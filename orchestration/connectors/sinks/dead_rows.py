@@ -1,7 +1,8 @@
 """Rows that the target of a sink refuses for themselves, while it takes others: rows of ops.dead_rows. The sink goes on behind them.
 
-A refused row is noted before the target has the rest of its batch, so no kill loses it. It is tried again when it is amended, when all rows
-come again, and when somebody says so; a later row of the log then says that it is over.
+A refused row is noted before the lake knows that the target has its batch, so no kill loses it; a repeat of the batch does not note it
+again. It is tried again when it is amended, when all rows come again, and when somebody says so; a later row of the log then says that it
+is over.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from orchestration.column_texts import json_rows
 from orchestration.errors import TidemarkError, first_line
 from orchestration.location import Location
 from orchestration.storage.delta import version_of
+from orchestration.storage.lake_layout import DEAD_ROWS as TABLE
 from orchestration.storage.log import Log
 
 AT_ONCE = 10_000
@@ -57,7 +59,7 @@ class DeadRow:
     at: datetime
 
 
-DEAD_ROWS = Log("ops.dead_rows", DeadRow, order="at")
+DEAD_ROWS = Log(TABLE, DeadRow, order="at", is_maintained=True)
 
 
 class Refusal(NamedTuple):
@@ -116,10 +118,14 @@ def row_keys(rows: pa.Table, key: Sequence[str]) -> list[str]:
 
 def dead_rows(lake: Location, sink: str) -> dict[str, DeadRow]:
     """Return the rows that the target of a sink lacks, by their keys."""
-    return _dead_rows(lake, sink, version_of(DEAD_ROWS.path(lake)))
+    return {row_key: row for row_key, row in noted_rows(lake, sink).items() if row.state == State.DEAD}
+
+
+def noted_rows(lake: Location, sink: str) -> dict[str, DeadRow]:
+    """Return what became of each row that the target of a sink has ever refused, by its key."""
+    return _noted_rows(lake, sink, version_of(DEAD_ROWS.path(lake)))
 
 
 @lru_cache
-def _dead_rows(lake: Location, sink: str, _: int) -> dict[str, DeadRow]:
-    last = DEAD_ROWS.last_of_each(lake, "row_key", [("sink", "=", sink)])
-    return {row_key: row for row_key, row in last.items() if row.state == State.DEAD}
+def _noted_rows(lake: Location, sink: str, _: int) -> dict[str, DeadRow]:
+    return DEAD_ROWS.last_of_each(lake, "row_key", [("sink", "=", sink)])

@@ -44,6 +44,9 @@ class FileSink(Sink):
         if odd and self._format == "csv" and not self._is_coded:
             raise TidemarkError(f"column {odd[0]} of {table} is binary, which CSV cannot hold; set `binary: base64`, or `format: parquet`.")
 
+    def old_rows_lack(self, columns: str, *, is_complete: bool) -> str | None:
+        return None if is_complete else f"files from before do not have {columns}; `tidemark sinks reset` writes all of them anew"
+
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Files are whole when they get their names. Where the batch is complete, those of other batches go then."""
         name = f"{batch.sink}-{batch.number}"

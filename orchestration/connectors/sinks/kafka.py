@@ -49,6 +49,12 @@ class KafkaSink(Sink):
         if self._settings.format == "avro":
             avro_schema(table, schema)
 
+    def old_rows_lack(self, columns: str, *, is_complete: bool) -> str | None:
+        if self._settings.format == "json":
+            return None
+        again = "" if is_complete else ", and messages from before do not have it; `tidemark sinks reset` sends all rows again"
+        return f"{columns} makes another schema of Avro, which readers need{again}"
+
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """All rows, and a message without a value for each key of the topic that is not among those of a complete batch."""
         topic_id, partitions = self._described()

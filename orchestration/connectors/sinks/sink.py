@@ -49,6 +49,10 @@ class Sink(ABC):
     def check(self, table: str, schema: pa.Schema) -> None:  # noqa: B027
         """Raise a TidemarkError for a column that no row of could be sent; the target is not asked."""
 
+    def old_rows_lack(self, columns: str, *, is_complete: bool) -> str | None:
+        """Say so of columns that the table got, where the target cannot add them to rows that it has; None where it can."""
+        return None
+
     @abstractmethod
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Write all rows, as one. False where the target is no longer at `batch.after`: it is to be asked again."""

@@ -69,6 +69,14 @@ class PinnedTable:
             return not is_kept(self.lake, after.snapshot_id)
         return self.view.name == "silver.quarantine" and after.retry != self.position.retry
 
+    def columns_since(self, after: SinkPosition | None) -> list[str]:
+        """List the columns that the table got since; none where it is another table, or cannot be read as it was."""
+        (part,) = self.view.parts
+        if after is None or after.table_id != self.position.table_id or not is_kept(self.lake, after.snapshot_id):
+            return []
+        before = {field.name for field in open_table(part.location, after.version).schema().fields}
+        return [field.name for field in self.opened.schema().fields if field.name not in before]
+
     def rows(self, after: SinkPosition | None, *, is_ordered: bool = False) -> Iterator[pa.Table]:
         """All rows, or those beyond `after`, a chunk at a time; of gold the newest revision of each. `is_ordered`: by the key."""
         sql, tables = self._query(after)

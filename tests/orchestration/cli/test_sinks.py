@@ -11,8 +11,10 @@ import pytest
 from deltalake import write_deltalake
 
 from orchestration.conf.load import load
+from orchestration.conf.model import Conf
 from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow
-from orchestration.connectors.sinks.sink_states import Request, requested
+from orchestration.connectors.sinks.sink_states import Request, SinkState, requested, write_state
+from orchestration.jobs.sinks import newest_table
 from orchestration.storage.marts import MARTS, Build
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
@@ -65,9 +67,29 @@ def test_a_mart_with_a_type_that_its_sink_cannot_hold_is_refused_by_check(folder
     pipeline.write_text(pipeline.read_text().replace("files: {path: ./x}", "files: {path: ./x, format: csv}"))
     assert tidemark("--conf", folder, "check").code == 0
     conf = load(Path(folder))
-    lake, generation = conf.lake, LakeStore(conf).generation.generation
-    write_deltalake(lake.local / "marts" / "daily", pa.table({"payload": [b"a"]}))
-    MARTS.append(lake, [Build(1, datetime.now(UTC), 0, 1, {"marts.daily": 0})])
-    SNAPSHOTS.append(lake, [Snapshot(0, datetime.now(UTC), generation, 0, {}, {})])
+    build(conf, 0, payload=b"a")
     said = tidemark("--conf", folder, "check")
     assert (said.code, "sink e: column payload of marts.daily is binary, which CSV cannot hold" in said.out) == (1, True)
+
+
+def build(conf: Conf, version: int, **cells: object) -> None:
+    """A mart of one row, as `tidemark dbt build` leaves it."""
+    table = pa.table({name: [cell] for name, cell in cells.items()})
+    write_deltalake(conf.lake.local / "marts" / "daily", table, mode="overwrite", schema_mode="overwrite")
+    MARTS.append(conf.lake, [Build(version + 1, datetime.now(UTC), 0, 1, {"marts.daily": version})])
+    if version == 0:
+        SNAPSHOTS.append(conf.lake, [Snapshot(0, datetime.now(UTC), LakeStore(conf).generation.generation, 0, {}, {})])
+
+
+def test_a_new_column_that_readers_of_avro_need_another_schema_for_is_said_by_check(folder: str, tidemark: Tidemark) -> None:
+    pipeline = Path(folder) / "pipeline.yml"
+    topic = "kafka: {servers: 'broker:9092', topic: daily, key: [day], format: avro}"
+    pipeline.write_text(pipeline.read_text().replace("files: {path: ./x}", topic))
+    conf = load(Path(folder))
+    build(conf, 0, day=1)
+    sent = newest_table(conf, "e")
+    assert sent is not None
+    write_state(conf.lake, "e", SinkState(conf.sinks["e"].target, sent.position))
+    build(conf, 1, day=1, grade="a")
+    said = tidemark("--conf", folder, "check")
+    assert (said.code, "sink e: the new column grade makes another schema of Avro, which readers need\n" in said.out) == (0, True)

@@ -21,10 +21,12 @@ while sent := send(conf, sys.argv[2], sinks(conf)[sys.argv[2]], datetime.now(UTC
 """
 
 
-def sender(conf: Conf, name: str) -> subprocess.Popen[bytes]:
+def sender(conf: Conf, name: str, **environment: str) -> subprocess.Popen[bytes]:
+    """In a group of its own, which a crash point ends."""
     file = conf.folder / "conf.pickle"
     file.write_bytes(pickle.dumps(conf))
     command = [sys.executable, "-c", SENDER, str(file), name]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=surroundings, start_new_session=True)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     return process

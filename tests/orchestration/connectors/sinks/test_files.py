@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from orchestration.connectors.sinks.sink_states import Request, read_state, request
 from orchestration.storage import snapshots
@@ -201,6 +202,24 @@ def test_a_mart_is_replaced_as_a_whole_and_sent_once_a_build(tmp_path: Path) -> 
         assert sorted((str(row["day"]), row["value"]) for row in exported(tmp_path)) == [
             (f"2026-01-{day + 1:02}", float(build)) for day in range(count)
         ]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_column_that_the_table_gets_is_said_and_all_files_have_it_after_a_reset(tmp_path: Path, format: str) -> None:
+    lake = lake_for(tmp_path, READINGS, format)
+    lake.write(READINGS, [reading(0, 0)]).pin(0)
+    first = lake.step()
+    DeltaTable(lake.store.tables[READINGS].location.local).alter.add_columns(Field("grade", PrimitiveType("string")))
+    lake.pin(1)
+    second = lake.step()
+    assert first is not None and first.lacking is None
+    assert second is not None and second.lacking == (
+        "files from before do not have the new column grade; `tidemark sinks reset` writes all of them anew"
+    )
+    request(lake.conf.lake, "export", Request.RESET, NOW)
+    third = lake.step()
+    assert third is not None and (third.is_complete, third.lacking) == (True, None)
+    assert all("grade" in ds.dataset(file, format=format).schema.names for file in (tmp_path / "export").rglob(f"*.{format}"))
 
 
 def test_a_batch_may_have_more_days_than_files_are_open_at_a_time(tmp_path: Path) -> None:
