@@ -21,7 +21,7 @@ from orchestration.storage.delta import LOG, in_log, is_table, open_table
 from orchestration.storage.lease import holder_of, is_held
 from orchestration.storage.sealing import refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.seals import Seal
-from orchestration.storage.state_file import damaged_state_files
+from orchestration.storage.state_file import DAMAGED, FOREIGN, odd_files
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.service_state import FULL_BYTES
 from orchestration.supervisor.status import flows
@@ -98,10 +98,12 @@ def of_seals(conf: Conf) -> Iterator[Finding]:
 
 
 def of_state_files(conf: Conf) -> Iterator[Finding]:
-    damaged = [f"{file} is not as it was written" for file in damaged_state_files(conf.lake.local)]
-    if damaged:
+    files = [*odd_files(conf.lake.local)]
+    if damaged := [f"{file} {what}" for file, what in files if what == DAMAGED]:
         yield Finding("state files", "bad", _listed(damaged), "restore it; the command that reads it says what else can be done")
-    else:
+    if foreign := [f"{file} {what}" for file, what in files if what == FOREIGN]:
+        yield Finding("other files", "warning", _listed(foreign), "move it out of the lake")
+    if not damaged:
         yield Finding("state files", "good", "as they were written")
 
 

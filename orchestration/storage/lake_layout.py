@@ -3,6 +3,11 @@
 A folder that one room uses is named in that room; tables: tables.py.
 """
 
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 from orchestration.location import Location
 
 CLAIMS, SPOOL, FAST_ALERTS, MAPPED = "intake", "spool", "fast_alerts", "mapped"
@@ -11,6 +16,31 @@ CORRECTIONS = "silver.device_corrections"
 """The table of registry.py that each generation has of its own."""
 DEAD_ROWS = "ops.dead_rows"
 """Rows that sinks lack. It is sealed: no other table says which."""
+
+OTHER_FOLDERS = {"_delta_log", CLAIMS, "offsets", "commits", "sources", "state"}
+OTHER_FILES = {
+    "Delta": r"[.]parquet$",
+    "Spark": r"^checkpoints/.*/metadata$|[.]crc$|^spark[.]log",
+    "dbt": r"^dbt/(?!pending_build)",
+    "connectors/collector/spool.py": rf"^{SPOOL}/[^/]+/\d+[.]spool$",
+    "connectors/outages.py": r"[.]answers$",
+    "storage/lease.py": r"[.]lock$",
+    "storage/seals.py": r"[.]seal$",
+    "storage/state_file.py": r"[.](arrow|draft)$",
+    "supervisor/history.py": r"^history/.*[.]jsonl$",
+    "supervisor/service_state.py and service": r"^up/(heartbeat|reserve|conf/|journal[.]log)",
+    "supervisor/status.py": r"^ends/",
+}
+"""Which module writes files that are no state files: those below OTHER_FOLDERS, and those whose path in the lake has the pattern."""
+_OTHERS = re.compile("|".join(OTHER_FILES.values()))
+
+
+def state_files(lake: Path) -> Iterator[Path]:
+    """Yield all files of a lake but OTHER_FILES: each is a state file, or of nobody here."""
+    for root, folders, names in os.walk(lake):
+        folders[:] = sorted({*folders} - OTHER_FOLDERS)
+        files = (Path(root) / name for name in sorted(names))
+        yield from (file for file in files if not _OTHERS.search(file.relative_to(lake).as_posix()))
 
 
 def claims_folder(lake: Location, source: str) -> Location:

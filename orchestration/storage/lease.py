@@ -25,7 +25,7 @@ from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
 
-LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token"
+LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token.json"
 A_LOOK_SECONDS = 0.5
 """`is_held` holds the lease as well, for a moment."""
 JVM_LEAVES_SECONDS = 120

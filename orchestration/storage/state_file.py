@@ -12,12 +12,13 @@ import msgspec
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.lake_layout import state_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SEPARATOR, MARK = b", ", b'"sha256": "'
-OF_OTHERS = {"_delta_log", "intake", "offsets", "commits", "sources", "state"}
+ENDING, DAMAGED, FOREIGN = ".json", "is not as it was written", "is none that Tidemark writes"
 T = TypeVar("T")
 
 
@@ -28,6 +29,11 @@ class StateFile(Generic[T]):
     location: Location
     kind: type[T]
     way_out: str
+
+    def __post_init__(self) -> None:
+        """Refuse another ending, by which nobody would look whether the file is damaged."""
+        if not self.location.name.endswith(ENDING):
+            raise ValueError(f"{self.location} does not end in {ENDING}")
 
     def read(self) -> T | None:
         """Return the value that was written; None where there is no file. A damaged one is a TidemarkError that ends in the way out."""
@@ -54,20 +60,21 @@ class StateFile(Generic[T]):
         self.location.local.unlink(missing_ok)
 
 
-def damaged_state_files(folder: Path) -> Iterator[Path]:
-    """Yield files of JSON below a folder that are not as they were written, or cannot be read; none of Delta, Spark and senders."""
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted({*folders} - OF_OTHERS)
-        for file in (Path(root) / name for name in sorted(names) if name.endswith((".json", ".reset"))):
-            try:
-                content = file.read_bytes()
-                json.loads(content)
-                if MARK in content and not _is_of(*_parts(content)):
-                    yield file
-            except FileNotFoundError:
-                pass
-            except (OSError, ValueError):
-                yield file
+def odd_files(lake: Path) -> Iterator[tuple[Path, str]]:
+    """Yield state files of a lake that are not as they were written, or cannot be read, and files that nobody here writes."""
+    for file in state_files(lake):
+        if not file.name.endswith(ENDING):
+            yield file, FOREIGN
+            continue
+        try:
+            content = file.read_bytes()
+            json.loads(content)
+            if MARK in content and not _is_of(*_parts(content)):
+                yield file, DAMAGED
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError):
+            yield file, DAMAGED
 
 
 def write_rows(location: Location, rows: "pa.Table") -> str:

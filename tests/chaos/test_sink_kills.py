@@ -11,6 +11,7 @@ import pytest
 from orchestration.connectors.sinks.dead_rows import dead_rows
 from orchestration.connectors.sinks.sink_states import Request, request
 from orchestration.crash import VARIABLE, Point
+from orchestration.storage.state_file import odd_files
 from tests.chaos import far_side
 from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import NOW, READINGS, SmallLake, reading
@@ -42,5 +43,6 @@ def test_dead_rows_that_are_sent_again_come_once_wherever_their_sender_is_killed
     (tmp_path / far_side.MENDED).touch()
     request(lake.conf.lake, far_side.NAME, Request.RESEND, NOW)
     killed(lake, point)
+    assert [*odd_files(lake.conf.lake.local)] == []
     lake.send_all()
     assert (far_side.wrong(lake.conf), dead_rows(lake.conf.lake, far_side.NAME)) == ([], {})

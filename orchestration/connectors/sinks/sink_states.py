@@ -88,4 +88,4 @@ def _file(lake: Location, sink: str) -> StateFile[SinkState]:
 
 
 def _request(lake: Location, sink: str, kind: Request) -> StateFile[dict[str, str]]:
-    return StateFile(lake / FOLDER / f"{sink}.{kind}", dict[str, str], f"Remove it, and ask again with `tidemark sinks {kind}`.")
+    return StateFile(lake / FOLDER / kind / f"{sink}.json", dict[str, str], f"Remove it, and ask again with `tidemark sinks {kind}`.")

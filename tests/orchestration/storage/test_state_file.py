@@ -8,7 +8,8 @@ import pytest
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.state_file import StateFile
+from orchestration.storage.state_file import DAMAGED, FOREIGN, StateFile, odd_files
+from tests.built import LAKES, built
 
 VALUES = [{}, {"b": 1.5, "a": {"é": None, "n": [1, "x"]}}]
 
@@ -35,3 +36,21 @@ def test_files_of_lakes_that_were_made_before_are_read(value: dict[str, object],
     digest = hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
     (tmp_path / "it.json").write_text(json.dumps({**value, "sha256": digest}))
     assert StateFile(Location(tmp_path) / "it.json", dict, "").read() == value
+
+
+def test_a_state_file_has_the_ending_by_which_doctor_finds_it(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"it\.reset does not end in \.json"):
+        StateFile(Location(tmp_path) / "it.reset", dict, "Remove it.")
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_doctor_knows_each_file_of_a_lake_that_was_used(name: str) -> None:
+    lakes = [folder for folder in built(name).rglob("lake") if (folder / "bronze").is_dir()]
+    assert lakes and [odd for lake in lakes for odd in odd_files(lake)] == []
+
+
+def test_a_file_of_nobody_and_a_damaged_one_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "copy.bak").write_text("mine")
+    StateFile(Location(tmp_path / "sinks/resend/far.json"), dict, "Remove it.").write({"at": "1"})
+    (tmp_path / "sinks/resend/far.json").write_bytes(b'{"at": "1"')
+    assert [*odd_files(tmp_path)] == [(tmp_path / "copy.bak", FOREIGN), (tmp_path / "sinks/resend/far.json", DAMAGED)]
