@@ -121,6 +121,9 @@ class Maintenance(Setting):
     """How often a running pipeline does it, in a pause of gold; 0: only `tidemark maintain` does."""
     retain_seconds: Number = Field(default=604_800.0, ge=3_600, le=3_153_600_000)
     """How long a snapshot can be queried after the next one was taken. The newest snapshot always can."""
+    least_free_bytes: Whole = Field(default=2_147_483_648, ge=33_554_432, le=1_125_899_906_842_624)
+    """Free space of a disk below which it is in the list of what is wrong. Below a 32nd of it (64 MiB by default) the disk counts as full:
+    `tidemark up` starts nothing but the collector."""
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,16 @@ from orchestration.service.finding import Finding
 from orchestration.storage.bindings import refuse_unbound
 from orchestration.storage.damaged_logs import first_damage, footer_damage
 from orchestration.storage.delta import LOG, in_log, is_table, open_table
+from orchestration.storage.disk import Room, room
 from orchestration.storage.lease import holder_of, is_held
 from orchestration.storage.sealing import refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.seals import Seal
 from orchestration.storage.state_file import DAMAGED, FOREIGN, odd_files
 from orchestration.storage.tables import LakeStore
-from orchestration.supervisor.service_state import FULL_BYTES
 from orchestration.supervisor.status import flows
 
 SCRATCH_OF_JAVA = Path("/tmp")
-LITTLE_BYTES = 1024**3
+VERDICTS = {Room.FULL: "bad", Room.LITTLE: "warning", Room.ENOUGH: "good"}
 RIGHTS = "change the owner, the mode, or how it is mounted"
 MOST = 3
 """Files of one kind that a finding lists."""
@@ -44,8 +44,8 @@ def of_disks(conf: Conf) -> Iterator[Finding]:
         if reason := _unwritable(there):
             yield Finding(f"rights: {name}", "bad", f"{there} cannot be written: {reason}", RIGHTS)
     for folders in by_disk.values():
-        free = _free(next(iter(folders.values())))
-        verdict = "bad" if free < FULL_BYTES else "warning" if free < LITTLE_BYTES else "good"
+        left, free = room(next(iter(folders.values())), conf.maintenance.least_free_bytes)
+        verdict = VERDICTS[left]
         command = "" if verdict == "good" else f"{conf.command} maintain" if "lake" in folders else "make room"
         shown = ", ".join(f"{name} ({folder})" for name, folder in folders.items())
         yield Finding("disk", verdict, f"{free / 1024**3:.1f} GiB are free for {shown}", command)
@@ -128,12 +128,6 @@ def _folders(lake: Path) -> Iterator[Path]:
     """Yield the folders of a lake in which files are made; each partition of a table is not looked at."""
     for pattern in ("", "*", "*/*", f"*/*/{LOG}"):
         yield from (folder for folder in lake.glob(pattern) if folder.is_dir()) if pattern else (lake,) if lake.is_dir() else ()
-
-
-def _free(folder: Path) -> int:
-    """Return the bytes that are free; none where no file can be made any more."""
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize if disk.f_favail or not disk.f_files else 0
 
 
 def _unwritable(folder: Path) -> str | None:

@@ -4,7 +4,6 @@ Each part is a process (process.py). This one needs no Spark, and asks the lake 
 """
 
 import os
-import shutil
 import signal
 import threading
 import time
@@ -19,14 +18,15 @@ from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, describe
 from orchestration.service.jobs import Jobs
 from orchestration.service.journal import Journal
-from orchestration.service.parts import STREAMS, concern_of, parts_of
+from orchestration.service.parts import COLLECTOR, STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.service.refusal import Refusal
 from orchestration.storage.confs import files_in, held_back, keep_files, refusal
+from orchestration.storage.disk import Room, room
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.service_state import (
-    FULL_BYTES,
+    PartState,
     ServiceState,
     folder_of,
     keep_reserve,
@@ -136,9 +136,9 @@ class Service:
         self._jobs.follow(conf)
 
     def _look(self) -> None:
-        is_full = shutil.disk_usage(self.conf.lake.local).free < FULL_BYTES
+        is_full = room(self.conf.lake.local, self.conf.maintenance.least_free_bytes)[0] is Room.FULL
         for process in self._processes.values():
-            if not is_full or process.state.state != "waiting":
+            if not _waits_for_room(process.state, is_full=is_full):
                 process.look()
         if (streams := self._processes.get(STREAMS)) is not None:
             self._watch(streams)
@@ -174,7 +174,7 @@ class Service:
             keep_reserve(self.conf.lake)
         full = "the disk of the lake is full; it starts when there is room"
         states = [process.state for process in self._processes.values()]
-        parts = [replace(state, reason=full) if is_full and state.state == "waiting" else state for state in states]
+        parts = [replace(state, reason=full) if _waits_for_room(state, is_full=is_full) else state for state in states]
         state = ServiceState(os.getpid(), parts)
         if state != self._written:
             with suppress(OSError):  # others were faster than the reserve: the next look tries again
@@ -198,6 +198,11 @@ class Service:
             self._journal.write(part, line)
             if part == "up" or not line.startswith("{"):
                 self._tell(line if part == "up" else f"{part}: {line}")
+
+
+def _waits_for_room(state: PartState, *, is_full: bool) -> bool:
+    """Whether a part is not started as it would only fail; the collector refuses by itself what does not fit."""
+    return is_full and state.state == "waiting" and state.name != COLLECTOR
 
 
 def _stamp(folder: Path) -> dict[Path, int]:

@@ -4,7 +4,6 @@ Each detector yields problems; the worst come first. The page, `status`, `doctor
 """
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +28,7 @@ from orchestration.quality.history import RESULTS, last_runs
 from orchestration.rendering import lasting
 from orchestration.storage.confs import unreplayed_changes
 from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.disk import Room, room
 from orchestration.storage.gate_state import failing_gates
 from orchestration.storage.lease import holder_of, is_held
 from orchestration.storage.ops_tables import LEDGER_FLOW, RUNS, RunOfJob
@@ -39,13 +39,13 @@ from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.device_health import Context, problems_of_devices
 from orchestration.supervisor.problem import ABOUT, Problem, Severity
-from orchestration.supervisor.service_state import FULL_BYTES, STOPPED, PartState, folder_of, last_beat, read_service, refused_conf
+from orchestration.supervisor.service_state import STOPPED, PartState, folder_of, last_beat, read_service, refused_conf
 from orchestration.supervisor.status import EVENTS, Status, read_status
 from orchestration.utc import from_iso, from_micros, to_micros
 from silver.policy import Unknown
 
 __all__ = ["ABOUT", "LAG_VIEW", "Problem", "Severity", "known_until", "problems"]
-LITTLE_BYTES, LITTLE_MEMORY = 2 * 1024**3, 256 * 1024**2
+LITTLE_MEMORY = 256 * 1024**2
 LONGEST_LAG_SECONDS, LAG_VIEW = 180.0, "/batches"
 MOST = 5
 """Problems of one kind that are listed one by one."""
@@ -135,10 +135,9 @@ def _of_fields(conf: Conf) -> Iterator[Problem]:
 
 
 def _of_machine(conf: Conf) -> Iterator[Problem]:
-    folder = next(folder for folder in (conf.lake.local, *conf.lake.local.parents) if folder.exists())
-    free, memory = shutil.disk_usage(folder).free, psutil.virtual_memory().available
-    if free < LITTLE_BYTES:
-        severity = Severity.CRITICAL if free < FULL_BYTES else Severity.WARNING
+    (left, free), memory = room(conf.lake.local, conf.maintenance.least_free_bytes), psutil.virtual_memory().available
+    if left is not Room.ENOUGH:
+        severity = Severity.CRITICAL if left is Room.FULL else Severity.WARNING
         text = f"The disk of the lake has {free / 1024**3:.1f} GiB left. Make room, or remove what no snapshot needs."
         yield Problem(severity, "lake disk", text, None, "/runs", "tidemark maintain")
     if memory < LITTLE_MEMORY:

@@ -16,8 +16,6 @@ from orchestration.storage.state_file import StateFile
 
 FOLDER = "up"
 RESERVE_BYTES = 1024 * 1024
-FULL_BYTES = 64 * 1024 * 1024
-"""With less free space on the disk of the lake, no part is started again: it would only fail."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 STOPPED = "Once that is mended, save a file of the conf, or use `tidemark down` and `tidemark up`: then it begins anew."
 """The last line of the reason of a part that is not started again by itself."""

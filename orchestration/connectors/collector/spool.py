@@ -18,6 +18,7 @@ from typing import TypeAlias
 from orchestration import crash
 from orchestration.connectors.sources.spool_records import MARK_BYTES, encoded, segment_file, segments
 from orchestration.location import Location
+from orchestration.storage.disk import free_bytes
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.state_file import sync
 
@@ -177,6 +178,5 @@ class SpoolWriter:
 
 
 def _require_room(folder: Path, length: int) -> None:
-    disk = os.statvfs(folder)
-    if disk.f_bavail * disk.f_frsize < length + SPARE_BYTES:
+    if free_bytes(folder) < length + SPARE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))

@@ -37,8 +37,12 @@ def up(conf: Path) -> Iterator[Up]:
 
 
 def accepts(conf: Path) -> bool:
+    return status_of(events_url(conf), EVENT) == 202
+
+
+def events_url(conf: Path) -> str:
     port = (conf / "sources.yml").read_text().partition("port: ")[2].partition("}")[0]
-    return status_of(f"http://127.0.0.1:{port}/events", EVENT) == 202
+    return f"http://127.0.0.1:{port}/events"
 
 
 def test_a_part_that_is_killed_is_started_again_and_the_reason_is_told(up: Up, conf: Path) -> None:
@@ -160,17 +164,24 @@ def disk(conf: Path) -> Iterator[Disk]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk that is small")
-def test_on_a_full_disk_a_part_that_ended_waits_and_status_says_so(disk: Disk, up: Up, conf: Path) -> None:
-    until(lambda: accepts(conf))
+def test_on_a_full_disk_the_collector_begins_again_while_other_parts_wait_and_status_says_so(disk: Disk, conf: Path) -> None:
+    with (conf / "pipeline.yml").open("a") as file:
+        file.write(f"page: {{port: {free_ports(1)[0]}}}\n")
+    up = Up(conf, "collector", "page")
+    until(lambda: accepts(conf) and up.part("page").pid is not None)
     until((disk.folder / "up" / "reserve").exists)
     disk.leave(0)
     up.kill("collector")
-    until(lambda: up.part("collector").state == "waiting")
-    (row,) = rows(conf, "status", "parts")
+    up.kill("page")
+    until(lambda: status_of(events_url(conf), EVENT) in {202, 503})  # the reserve of `up` may have made room
+    until(lambda: up.part("page").state == "waiting")
+    (row,) = (row for row in rows(conf, "status", "parts") if row["part"] == "page")
     assert (row["state"], row["reason"]) == ("waiting", "the disk of the lake is full; it starts when there is room")
     disk.restore()
     until(lambda: accepts(conf))
-    assert up.part("collector").reason == "it ended by SIGKILL"
+    until(lambda: up.part("page").state == "running")
+    assert [up.part(name).reason for name in ("collector", "page")] == ["it ended by SIGKILL"] * 2
+    up.end()
 
 
 def test_an_unknown_part_and_a_down_without_an_up_are_told(conf: Path) -> None:

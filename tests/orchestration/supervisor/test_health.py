@@ -1,7 +1,6 @@
 """The list of what is wrong, from what a lake remembers: each problem with its command, and gone when it has ended."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -69,7 +68,7 @@ def _machine_with_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, disk: int, memory: int) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=disk))
+    monkeypatch.setattr("orchestration.storage.disk.free_bytes", lambda _: disk)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=memory))
 
 
