@@ -64,6 +64,12 @@ class Weekday(StrEnum):
     SUNDAY = "sunday"
 
 
+OF_ONE_AGGREGATION = {
+    "quantile": Aggregation.QUANTILE,
+    "counter": Aggregation.COUNTER_INCREASE,
+    "max_hold_seconds": Aggregation.TIME_WEIGHTED_AVERAGE,
+}
+"""Settings that only metrics of one aggregation type have."""
 DAYS = {CalendarStep.DAY: 1, CalendarStep.WEEK: 7, CalendarStep.MONTH: 31}
 DAY_SECONDS = 86_400
 
@@ -102,8 +108,8 @@ class Metric(Setting):
     """The quantile to take, from 0 to 1; for the aggregation type quantile."""
     counter: OrAbsent[CounterRule] = Field(default=None, examples=[{"wraps_at": 4294967296}])
     """How a meter counts; for the aggregation type counter_increase. Absent: it does not wrap, and no rise is too fast."""
-    max_hold_seconds: Seconds = Field(default=86_400, ge=1, examples=[7200])
-    """A value holds until the next one, and at most so long; for the aggregation type time_weighted_average."""
+    max_hold_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[7200])
+    """A value holds until the next one, and at most so long; for the aggregation type time_weighted_average. Absent: a day."""
     conversions: dict[Trimmed, Conversion] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])
     """Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add."""
     words: dict[Key, Number] = Field(default_factory=dict, examples=[{"on": 1, "off": 0}])
@@ -138,6 +144,11 @@ class Metric(Setting):
         return self.window_seconds + (DAY_SECONDS if self.step else 0)
 
     @property
+    def hold_seconds(self) -> int:
+        """How long a value holds at most; 0 where none holds."""
+        return (self.max_hold_seconds or DAY_SECONDS) if self.aggregation is Aggregation.TIME_WEIGHTED_AVERAGE else 0
+
+    @property
     def window(self) -> str:
         """The windows in words."""
         if self.step is None:
@@ -168,7 +179,7 @@ class Metric(Setting):
             yield Problem(("minimum",), f"is {quoted(least)}, above its maximum {quoted(most)}; swap them or correct one")
         if self.aggregation is Aggregation.QUANTILE and self.quantile is None:
             yield Problem(("quantile",), "is missing, and says which quantile to take; write for example 0.95")
-        for key, aggregation in (("quantile", Aggregation.QUANTILE), ("counter", Aggregation.COUNTER_INCREASE)):
+        for key, aggregation in OF_ONE_AGGREGATION.items():
             if getattr(self, key) is not None and self.aggregation is not aggregation:
                 text = (
                     f"is only for the aggregation {aggregation}, but the metric has {self.aggregation}; remove it, or choose {aggregation}"

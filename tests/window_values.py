@@ -24,7 +24,7 @@ def value_of(metric: Metric, readings: Readings, before: Readings = ()) -> float
             assert metric.quantile is not None
             return _quantile(sorted(values), metric.quantile)
         case Aggregation.TIME_WEIGHTED_AVERAGE:
-            return _time_weighted([*before, *readings], metric.window_seconds, metric.max_hold_seconds)
+            return _time_weighted([*before, *readings], metric.window_seconds, metric.hold_seconds)
         case Aggregation.COUNTER_INCREASE:
             meter = Meter(metric.counter or CounterRule())
             rises = [(at, meter.read(round(at * 1e6), value)) for at, value in (*before, *readings)]

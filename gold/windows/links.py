@@ -92,7 +92,7 @@ def _held_on(metric: Metric, row: int, end: int, carry: Carry, until: int) -> It
     if metric.aggregation is Aggregation.TIME_WEIGHTED_AVERAGE and carry:
         value, at = carry
         start, end = _next(metric, end)
-        while start < int(at) + metric.max_hold_seconds * SECOND and end <= until:
+        while start < int(at) + metric.hold_seconds * SECOND and end <= until:
             yield Made(row, start, end, value, carry, is_held=True)
             start, end = _next(metric, end)
 
@@ -136,7 +136,7 @@ def _increase(metric: Metric, carry: Carry, readings: Readings) -> tuple[float, 
 
 def _time_weighted(metric: Metric, carry: Carry, readings: Readings) -> tuple[float, Carry]:
     """Weigh each value by the time that it held in the window: until the next one, and at most `max_hold_seconds`."""
-    before, hold = np.array(carry).reshape(-1, 2), metric.max_hold_seconds * SECOND
+    before, hold = np.array(carry).reshape(-1, 2), metric.hold_seconds * SECOND
     values, times = np.append(before[:, 0], readings.values), np.append(before[:, 1].astype(np.int64), readings.times)
     held = np.minimum(np.append(times[1:], readings.end), times + hold) - np.maximum(times, readings.start)
     held = np.maximum(held, 0)

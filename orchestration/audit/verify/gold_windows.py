@@ -159,7 +159,8 @@ def _averages(store: duckdb.DuckDBPyConnection, rows: list[tuple[str, str, int, 
             step, slide = (seconds * 1_000_000 for seconds in (metric.step_seconds, metric.slide_seconds or metric.step_seconds))
             return ((end - step, end) for end in range((at // slide + 1) * slide, until + step, slide))
 
-        for begin, end, average in averages(metric.max_hold_seconds * 1_000_000, overlapping, [(at, value) for *_, at, value in of_device]):
+        hold = (metric.max_hold_seconds or 86_400) * 1_000_000
+        for begin, end, average in averages(hold, overlapping, [(at, value) for *_, at, value in of_device]):
             yield device_id, name, _utc(from_micros(begin)), _utc(from_micros(end)), average
 
 

@@ -124,6 +124,7 @@ def test_a_setting_of_an_aggregation_type_is_asked_of_it_and_refused_of_others(m
         "h": "aggregation: time_weigthed_average",
         "i": "aggregation: counter_increase",
         "j": "aggregation: quantile, quantile: 1",
+        "k": "aggregation: average, max_hold_seconds: 60",
     }
     added = "".join(f"  {name}: {{step_seconds: 60, {of}}}\n" for name, of in metrics.items())
     assert [line.partition(": ")[2] for line in mistakes_after(("metrics", "metrics:\n", f"metrics:\n{added}"))] == [
@@ -135,4 +136,6 @@ def test_a_setting_of_an_aggregation_type_is_asked_of_it_and_refused_of_others(m
         "f.counter.glitch_share is 2; it must be at most 0.5",
         "g.counter.wraps_at is 0; it must be at least 1",
         "h.aggregation is 'time_weigthed_average'; did you mean 'time_weighted_average'?",
+        "k.max_hold_seconds is only for the aggregation time_weighted_average, but the metric has average; remove it, or choose"
+        " time_weighted_average",
     ]
