@@ -3,12 +3,15 @@
 A meter has one value behind another. Where a value is below the one before it, the meter may have wrapped, may have begun anew at 0, or may
 read low for a while. Which of them it was shows only later, so a low reading is counted from, and the value above it is kept: when the
 meter is back there, what it rose by is counted from the kept value, less what was counted since.
+
+A low reading may be followed by another one at another level. So a rise that makes good more than half of what is missing waits: the next
+rise shows that the meter counts there, or the meter is back at the kept value and has been low for two readings.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from math import ceil, log10
+from math import ceil, inf, log10
 from typing import NamedTuple
 
 import numpy as np
@@ -49,22 +52,25 @@ class Above(NamedTuple):
 
 @dataclass(frozen=True)
 class Count:
-    """The state of a meter after a reading. `at`: when `last` was read, in microseconds since 1970."""
+    """The state of a meter after a reading. `at`: when `last` was read, in microseconds since 1970. `waiting`: a rise that counts if a rise
+    is next; then some value is kept."""
 
     last: float
     at: int
     kept: tuple[Above, ...] = ()
+    waiting: float = 0.0
 
     def to_list(self) -> list[float]:
         """Numbers that a column holds, and from which `from_list` makes it again."""
-        return [self.last, float(self.at), *(float(number) for above in self.kept for number in above)]
+        kept = (float(number) for above in self.kept for number in above)
+        return [self.last, float(self.at), *kept, *([self.waiting] if self.waiting else [])]
 
     @classmethod
     def from_list(cls, numbers: Sequence[float] | None) -> "Count | None":
         if not numbers:
             return None
-        kept = (Above(numbers[n], int(numbers[n + 1]), numbers[n + 2]) for n in range(2, len(numbers), 3))
-        return cls(numbers[0], int(numbers[1]), tuple(kept))
+        kept = (Above(numbers[n], int(numbers[n + 1]), numbers[n + 2]) for n in range(2, len(numbers) - 2, 3))
+        return cls(numbers[0], int(numbers[1]), tuple(kept), numbers[-1] if len(numbers) % 3 == 0 else 0.0)
 
 
 class Counted(NamedTuple):
@@ -126,7 +132,13 @@ def _rise(rule: CounterRule, state: Count, at: int, value: float) -> tuple[float
         rise, kind = (rise, Kind.RESET) if wrapped is None else (wrapped, Kind.WRAP)
     if rule.most_per_hour is not None and rise > rule.most_per_hour * (at - state.at) / HOUR:
         return 0.0, Kind.GLITCH, Count(value, at, _keeping(state))
-    return rise, kind, Count(last, at, _counting(state.kept, rise, last))
+    if not rise:
+        return 0.0, kind, replace(state, last=last, at=at)
+    kept = _counting(state.kept, state.waiting, state.last)
+    missing = min((above.value - state.last for above in kept if above.value > state.last), default=inf)
+    if rise > missing / 2 and rule.most_per_hour is None:
+        return state.waiting, Kind.GLITCH, Count(last, at, kept, rise)
+    return state.waiting + rise, Kind.RESET if state.waiting else kind, Count(last, at, _counting(kept, rise, last))
 
 
 def _wrapped(rule: CounterRule, last: float, value: float) -> float | None:

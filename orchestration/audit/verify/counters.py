@@ -36,10 +36,11 @@ class Meter:
         self._value: float | None = None
         self._at = 0
         self._marks: list[Mark] = []
+        self._doubtful = 0.0
 
     def copy(self) -> "Meter":
         other = Meter(self._rule)
-        other._value, other._at = self._value, self._at
+        other._value, other._at, other._doubtful = self._value, self._at, self._doubtful
         for mark in self._marks:
             other._marks.append(Mark(mark.value, mark.at))
             other._marks[-1].since = mark.since
@@ -84,16 +85,23 @@ class Meter:
         self._marks = [mark for mark in self._marks if mark.since <= max(mark.value - value, 0.0)]
 
     def _returned(self, mark: Mark, at: int, value: float) -> Rise:
-        self._marks = self._marks[: self._marks.index(mark)]
-        done = mark.value + mark.since
-        rise = max(value - done, 0.0)
-        if self._is_too_fast(rise, at - mark.at):
-            self._leave(done, mark.at)
-            self._value, self._at = value, at
-            return Rise(0.0, glitch=True)
-        self._count(rise, max(value, done))
-        self._value, self._at = max(value, mark.value), at
-        return Rise(rise, glitch=True)
+        self._marks, self._doubtful = self._marks[: self._marks.index(mark)], 0.0
+        self._value, self._at = mark.value + mark.since, mark.at
+        rise = self._went_on(at, value)
+        self._value = max(value, mark.value)
+        return Rise(rise.amount, glitch=True)
+
+    def _booked(self, old: float, rise: float, value: float) -> float:
+        """Count a rise between two values and what was in doubt; one that leads more than half of the way to a mark is in doubt now."""
+        if not rise:
+            return 0.0
+        before, self._doubtful = self._doubtful, 0.0
+        self._count(before, old)
+        if self._rule.most_per_hour is None and any(0 < mark.value - old < 2 * rise for mark in self._marks):
+            self._doubtful = rise
+            return before
+        self._count(rise, value)
+        return before + rise
 
     def _went_on(self, at: int, value: float) -> Rise:
         assert self._value is not None
@@ -106,8 +114,11 @@ class Meter:
             self._leave(old, self._at)
             self._value, self._at = value, at
             return Rise(0.0, glitch=True)
+        was = "reset" if self._doubtful and rise else was
         self._value, self._at = max(value, old), at
-        self._count(rise, self._value)
+        rise, is_new = self._booked(old, rise, self._value), rise > 0
+        if is_new and self._doubtful:
+            return Rise(rise, glitch=True)
         return Rise(rise, glitch=value < old, wrap=was == "wrap", reset=was == "reset")
 
     def _began(self, at: int, value: float) -> Rise:
@@ -117,7 +128,7 @@ class Meter:
         if self._is_too_fast(rise, at - self._at):
             rise = 0.0
         self._leave(self._value, self._at)
-        self._value, self._at = value, at
+        self._value, self._at, self._doubtful = value, at, 0.0
         self._count(rise, value)
         return Rise(rise, wrap=wrapped is not None, reset=wrapped is None and value > 0)
 
