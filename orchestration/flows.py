@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from gold.windows.aggregates import COUNTED, aggregates, clock, of_groups, ticks
 from orchestration.connectors.sources.all import sources
 from orchestration.engine import windows, writing
+from orchestration.engine.chains import NewestCarries
 from orchestration.engine.lake import Lake
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs.account import ledger, retry
@@ -98,7 +99,7 @@ def gold(lake: Lake, stream: str) -> Flow:
         lake.gold(stream)[:2],
         ("silver.readings", *([TICKS.table] if has_ticks else [])),
         rows=closed_windows,
-        write=partial(windows.windows, lake, stream, groups),
+        write=partial(windows.windows, lake, stream, groups, NewestCarries(lake, stream, groups)),
     )
 
 

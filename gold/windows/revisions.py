@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def latest(history: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The highest revision of each key."""
+def latest(history: pa.Table, key: Sequence[str], by: Sequence[str] = ("revision",)) -> pa.Table:
+    """The highest revision of each key; or the row that is highest `by` other columns, the first of them first."""
     # Rows may be wide: they are put in order by their numbers, and taken once, if at all.
-    newest_first = pc.sort_indices(history["revision"], sort_keys=[("", "descending")])
+    newest_first = pc.sort_indices(history.select(by), sort_keys=[(name, "descending") for name in by])
     ranked = history.select(key).take(newest_first).append_column("rank", pa.array(np.arange(len(history))))
     first_of_key = ranked.group_by(list(key)).aggregate([("rank", "min")])["rank_min"]
     return history if len(first_of_key) == len(history) else history.take(newest_first.take(first_of_key))

@@ -23,9 +23,10 @@ from gold.windows.chains import chained
 from gold.windows.spec import Group
 from gold.windows.vectors import in_blocks
 from orchestration import crash
-from orchestration.engine.chains import holds, linked_metrics, newest_carries
+from orchestration.engine.chains import KEY, Key, NewestCarries, holds, keys_of, linked_metrics
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
+from orchestration.storage.bindings import start_of
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import ask, literal, open_table
 from orchestration.storage.positions import closed_until_ms
@@ -195,19 +196,27 @@ class MicroBatch:
     def app_id(self, table: Table) -> str:
         return self.lake.app_id(f"gold.{self.stream}", table.name)
 
+    def may_go_on_from(self, groups: Sequence[Group]) -> int:
+        """Return the end of the first window that one without a reading may go on from, in microseconds since 1970."""
+        flow, number = f"gold.{self.stream}", self.number
+        closed = closed_until_ms(self.lake, self.stream, number - 1) if number else start_of(self.lake, flow).closed_until_ms
+        metrics = (self.lake.conf.metrics[name] for name in linked_metrics(self.lake, groups))
+        return closed * 1000 - max(metric.longest_seconds + metric.hold_seconds for metric in metrics) * 1_000_000
+
     def stamped(self, rows: pa.Table) -> pa.Table:
         """With the columns that every row of gold has."""
         revision, number = (pa.repeat(pa.scalar(n, kind), len(rows)) for n, kind in ((0, pa.int32()), (self.number, pa.int64())))
         return rows.append_column("revision", revision).append_column("gold_batch", number)
 
 
-def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
+def windows(lake: Lake, stream: str, groups: Sequence[Group], carries: NewestCarries, batch: DataFrame, batch_id: int) -> None:  # noqa: PLR0917
+    """Write what a micro-batch closed. `carries`: of the stream, for as long as the query runs."""
     this = MicroBatch(lake, stream, batch_id)
     rows = batch.where(F.col("device_id").isNotNull()).persist()  # windows without a device are those of ticks
     try:
         # Counting also runs the query to its end. Most batches close nothing, and then nothing is written.
         closed = measured(rows)
-        with IN_TURN if closed or holds(lake, groups) else nullcontext(), _in_chains(this, groups, rows, closed) as complete:
+        with IN_TURN if closed or holds(lake, groups) else nullcontext(), _in_chains(this, groups, carries, rows, closed) as complete:
             if complete is not None:
                 _append(this, groups, complete.handed_over())
         crash.point(crash.Point.WINDOWS_WRITTEN)
@@ -216,14 +225,17 @@ def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, 
 
 
 @contextmanager
-def _in_chains(this: MicroBatch, groups: Sequence[Group], batch: DataFrame, closed: Windows | None) -> Iterator[Windows | None]:
+def _in_chains(
+    this: MicroBatch, groups: Sequence[Group], carries: NewestCarries, batch: DataFrame, closed: Windows | None
+) -> Iterator[Windows | None]:
     """Complete the windows that go on from those that closed before; of values that hold also those that have no reading."""
     lake, may_hold = this.lake, holds(this.lake, groups)
     if not linked_metrics(lake, groups) or (closed is None and not may_hold):
         yield closed
         return
-    # Without the rows of this batch, which a repeated batch finds in the table already.
-    before = newest_carries(lake, this.stream, groups, f"gold_batch < {this.number}")
+    linked = batch.where(F.col("metric").isin(linked_metrics(lake, groups))).select(*KEY).distinct()
+    keys = frozenset(keys_of(linked.toArrow())) if closed else frozenset[Key]()
+    before = carries.before(this.number, this.may_go_on_from(groups), keys)
     until = closed_until_ms(lake, this.stream, this.number) * 1000
     rows = chained(batch, from_arrow(lake.spark, before), lake.conf.metrics, until).persist()
     try:

@@ -90,8 +90,8 @@ CALENDAR = {
 }
 """The windows of a reading where metrics have windows by the calendar: those of the span of time that it is in."""
 NEWEST = """
-  select device_group, device_id, metric, window_end, carry from (
-    select device_group, device_id, metric, window_end, carry,
+  select device_group, device_id, metric, window_end, carry, revision from (
+    select device_group, device_id, metric, window_end, carry, revision,
       row_number() over (partition by device_group, device_id, metric order by window_end desc, revision desc) as nth
     from ({rows}) as closed where carry is not null
   ) as numbered where nth = 1

@@ -13,7 +13,7 @@ from gold.windows import aggregates
 from gold.windows.chains import chained
 from gold.windows.spec import Group, Vector
 from orchestration.engine import windows
-from orchestration.engine.chains import CHAINED
+from orchestration.engine.chains import CHAINED, NewestCarries
 from orchestration.jobs.gold import linked_windows
 from silver.aggregation import Aggregation
 from silver.metric import CounterRule, Metric
@@ -45,8 +45,7 @@ def other_metric(name: str, **settings: Any) -> Callable[[pytest.MonkeyPatch], N
 
 
 def without_windows_before(patch: pytest.MonkeyPatch) -> None:
-    for module in (windows, linked_windows):
-        patch.setattr(module, "newest_carries", lambda *_: CHAINED.empty_table())
+    patch.setattr(NewestCarries, "before", lambda *_: CHAINED.empty_table())
 
 
 def every_type(day: Day) -> list[str]:

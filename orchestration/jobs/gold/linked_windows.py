@@ -12,17 +12,16 @@ from pyspark.sql import functions as F
 from gold.schema import AGGREGATES, WINDOW_KEY
 from gold.windows.amendments import OF_WINDOW
 from gold.windows.chains import chained
+from gold.windows.links import NEVER
 from gold.windows.revisions import latest
 from gold.windows.spec import Group
-from orchestration.engine.chains import CHAIN, linked_metrics, newest_carries
+from orchestration.engine.chains import CHAIN, FIRST_STEP, Key, NewestCarries, linked_metrics
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.engine.windows import read
 from orchestration.storage.delta import instant, literal
 from orchestration.utc import from_micros
 
-Key = tuple[str, str, str]
-"""Device group, device and metric."""
 KEYS = pa.schema([AGGREGATES.field(name) for name in OF_WINDOW])
 Window = tuple[Key, int]
 Linked = tuple[float | None, list[float]]
@@ -64,10 +63,12 @@ def amended(lake: Lake, stream: str, groups: Sequence[Group], affected: DataFram
     if not late:
         return None
     names = {column: sorted({key[number] for key, _ in late}) for number, column in enumerate(WINDOW_KEY[:3])}
-    first = instant(min(end for _, end in late))
-    devices = f"device_id in {literal(names['device_id'])}"
-    before = newest_carries(lake, stream, groups, f"window_end < {first} and {devices}")
-    history = read(lake.gold(stream)[0], f"window_end >= {first} and carry is not null and metric in {literal(metrics)}", None, names)
+    first = min(end for _, end in late)
+    earlier = f"window_end < {instant(first)} and device_id in {literal(names['device_id'])}"
+    before = NewestCarries(lake, stream, groups, earlier).before(NEVER, first - FIRST_STEP, {key for key, _ in late})
+    history = read(
+        lake.gold(stream)[0], f"window_end >= {instant(first)} and carry is not null and metric in {literal(metrics)}", None, names
+    )
     assert history is not None  # without limits
     recorded = latest(history, WINDOW_KEY)
     chains = Chains(_links(recorded), defaultdict(list), _held(recorded))
