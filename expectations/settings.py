@@ -144,6 +144,15 @@ def _each_once(items: tuple[T, ...]) -> tuple[T, ...]:
     return items
 
 
+NOT_OF_JAVA = {
+    "America/Coyhaique": "America/Punta_Arenas, which has the same time since 2025",
+    "Factory": "Etc/UTC",
+    "ROC": "Asia/Taipei",
+    "localtime": "the name of the zone, such as Europe/Brussels",
+}
+"""Time zones of Python 3.11 that Java 17 lacks (a test compares both), and what to write. Spark makes windows by the calendar with Java."""
+
+
 def problems_of_zone(key: str, name: str) -> Iterator[Problem]:
     """Look a time zone up, which is the setting `key` of an object. Letters such as CET have one offset in a text of a time, and are the
     name of a zone with summer time here."""
@@ -152,6 +161,10 @@ def problems_of_zone(key: str, name: str) -> Iterator[Problem]:
     except (KeyError, ValueError, OSError):
         remedy = hint(name, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
         yield Problem((key,), f"is {quoted(name)}, which is no time zone; {remedy}")
+        return
+    if name in NOT_OF_JAVA or name.startswith(("posix", "right/")):
+        instead = NOT_OF_JAVA.get(name) or name.removeprefix("posix/").removeprefix("right/")
+        yield Problem((key,), f"is {quoted(name)}, a time zone that Java does not know; write {instead}")
         return
     winter, summer = (round(datetime(2026, month, 1, tzinfo=zone).utcoffset() / timedelta(hours=1)) for month in (1, 7))  # type: ignore[operator]
     if re.fullmatch(r"[A-Z]{3,4}(\d[A-Z]{3})?", name) and winter != summer:

@@ -111,8 +111,7 @@ def silences(obj: dict[str, Any], with_past: bool, format: str) -> None:
 
 def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
     """None where it holds always."""
-    from zoneinfo import ZoneInfo
-
+    from expectations.settings import problems_of_zone
     from gold.alerts.spec import WEEK, Hours
 
     if text is None and days is None:
@@ -122,10 +121,8 @@ def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
         raise click.UsageError(f"--hours {text} are no hours; write for example 22:00-06:00")
     if unknown := {*(days or "mon").split(",")} - {*WEEK}:
         raise click.UsageError(f"--days names {', '.join(sorted(unknown))}; days are {', '.join(WEEK)}")
-    try:
-        ZoneInfo(zone)
-    except (ValueError, OSError, LookupError):
-        raise click.UsageError(f"--zone {zone} is no time zone; write for example Europe/Berlin") from None
+    if problem := next((problem for problem in problems_of_zone("zone", zone) if not problem.is_warning), None):
+        raise click.UsageError(f"--zone {problem.text}")
     chosen = tuple(WEEK.index(day) for day in WEEK if day in (days.split(",") if days else WEEK))
     return Hours(zone, chosen, int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4]))
 

@@ -3,10 +3,11 @@
 from bisect import bisect_right
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from pyspark.sql import SparkSession
 
+from expectations.settings import problems_of_zone
 from gold.windows.aggregates import aggregates
 from gold.windows.calendar import SPAN, window_of, windows_of_spans
 from gold.windows.spec import Group
@@ -98,6 +99,15 @@ def test_around_every_zone_change_an_instant_is_in_the_window_of_the_local_clock
 
 
 SECONDS = ("unix_seconds(window_start) as s", "unix_seconds(window_end) as e")
+
+
+def test_spark_knows_each_time_zone_that_check_takes(spark: SparkSession) -> None:
+    taken = [(name,) for name in available_timezones() if all(problem.is_warning for problem in problems_of_zone("time_zone", name))]
+    names = spark.createDataFrame(taken, "name string")
+    local = names.selectExpr("name", "from_utc_timestamp(timestamp_seconds(1700000000), name) as local").collect()
+    assert len(local) == len(taken) > 500
+    local_clocks = {row["name"]: row["local"] for row in local}
+    assert local_clocks["Asia/Taipei"] == local_clocks["Asia/Manila"] != local_clocks["UTC"]
 
 
 def test_days_have_23_24_and_25_hours() -> None:

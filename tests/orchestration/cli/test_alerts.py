@@ -150,7 +150,7 @@ def test_a_silence_of_a_week_is_shown_as_it_was_said(folder: str, tidemark: Tide
         (("too_hot", "--for", "2 hours"), "'2 hours' is no duration; write for example 90m, 2h or 1d"),
         (("too_hot", "--for", "2h", "--hours", "22-6"), "--hours 22-6 are no hours"),
         (("too_hot", "--for", "2h", "--days", "sat,so"), "--days names so; days are mon, tue"),
-        (("too_hot", "--for", "2h", "--days", "sat", "--zone", "Mars/Base"), "--zone Mars/Base is no time zone"),
+        (("too_hot", "--for", "2h", "--days", "sat", "--zone", "Mars/Base"), "--zone is 'Mars/Base', which is no time zone"),
     ],
 )
 def test_a_silence_that_means_nothing_is_refused(folder: str, tidemark: Tidemark, arguments: tuple[str, ...], said: str) -> None:

@@ -79,6 +79,17 @@ def test_letters_of_a_zone_that_has_summer_time_as_a_setting_are_a_warning(zone:
     assert [sentence for line, sentence in zip(load(folder).warnings, told, strict=True) if sentence not in line] == []
 
 
+@pytest.mark.parametrize(
+    ("zone", "instead"),
+    [("America/Coyhaique", "America/Punta_Arenas, which"), ("ROC", "Asia/Taipei"), ("localtime", "the name"), ("posix/UTC", "UTC")],
+)
+def test_a_time_zone_that_java_lacks_is_refused_with_one_that_it_has(
+    zone: str, instead: str, mistakes_after: Callable[..., list[str]]
+) -> None:
+    (line,) = mistakes_after(("sources", "time_zone: UTC", f"time_zone: {zone}"))
+    assert f"time_zone is '{zone}', a time zone that Java does not know; write {instead}" in line
+
+
 def test_the_hour_that_comes_twice_is_the_first_or_the_second(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
     changed(folder, "sources", "time_zone: UTC", "time_zone: Europe/Berlin, repeated_hour: second")
     assert load(folder).sources["plant"].payload_format.time.repeated_hour == "second"
