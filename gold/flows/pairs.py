@@ -28,8 +28,9 @@ def pairs(flow: Pairs, this: Slice) -> Stepped:
         np.flatnonzero(pc.equal(rows["metric"], metric).to_numpy() & fits(rows, at)) for at, metric in enumerate((flow.left, flow.right))
     )
     matched = _matches(flow, rows, time, left, right)
-    chosen = matched if flow.key is None else _first_partners(matched)
-    taken = [chosen[_is_due(this, time[chosen].max(axis=1))]]
+    if flow.key is not None:
+        matched = _one_partner_each(matched)
+    taken = [matched[_is_due(this, time[matched].max(axis=1))]]
     if flow.join is not Join.INNER:
         alone = np.setdiff1d(left, matched[:, 0])
         alone = alone[_is_due(this, time[alone] + max(flow.until_seconds, 0) * SECOND)]
@@ -40,7 +41,8 @@ def pairs(flow: Pairs, this: Slice) -> Stepped:
         taken.append(np.column_stack([np.full_like(alone, NOBODY), alone]))
     reach = max(flow.until_seconds, 0) + max(-flow.from_seconds, 0)
     is_carried = np.isin(np.arange(len(rows)), np.concatenate([left, right])) & (time >= this.until - reach * SECOND)
-    return Stepped(_rows(flow, rows, np.concatenate(taken)), rows.filter(pa.array(is_carried)))
+    left_over = rows if flow.key is None else _without_partners(rows, matched)
+    return Stepped(_rows(flow, rows, np.concatenate(taken)), left_over.filter(pa.array(is_carried)))
 
 
 def _is_due(this: Slice, decided: Instants) -> npt.NDArray[np.bool_]:
@@ -63,11 +65,24 @@ def _matches(flow: Pairs, rows: pa.Table, time: Instants, left: Places, right: P
     return others
 
 
-def _first_partners(matched: Places) -> Places:
-    """The first pair of each left reading; pairs of one are in order of time."""
-    _, first = np.unique(matched[:, 0], return_index=True)
-    chosen: Places = matched[first]
-    return chosen
+def _one_partner_each(matched: Places) -> Places:
+    """Choose pairs of readings that have no other partner, of pairs in order: the earliest left one takes the first right one."""
+    lefts, rights, chosen = set[int](), set[int](), [np.empty((0, 2), np.int64)]
+    for left, right in matched.tolist():
+        if left not in lefts and right not in rights:
+            lefts.add(left)
+            rights.add(right)
+            chosen.append(np.array([[left, right]]))
+    return np.concatenate(chosen)
+
+
+def _without_partners(rows: pa.Table, matched: Places) -> pa.Table:
+    """Let no reading that has its partner find another one: which one it has is certain, as only earlier readings decide it."""
+    for at in (0, 1):
+        is_free = ~np.isin(np.arange(len(rows)), matched[:, at])
+        name = f"fits_{at}"
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(fits(rows, at) & is_free))
+    return rows
 
 
 def _by_key(keys: npt.NDArray[np.int64], time: Instants, left: Places, right: Places) -> Iterator[tuple[Places, Places]]:

@@ -82,7 +82,7 @@ class Pairs(Setting):
     right_when: OrAbsent[Condition] = None
     """The same for right readings."""
     key: OrAbsent[Text] = Field(default=None, examples=["request_id"])
-    """An attribute whose text both readings have in common too. Each left reading then has one partner, the first one in time."""
+    """An attribute whose text both readings have in common too. Each reading then has one partner at most, the first one in time."""
 
     def problems(self) -> Iterator[Problem]:
         if self.from_seconds > self.until_seconds:

@@ -92,10 +92,19 @@ def test_by_a_key_a_command_has_one_acknowledgement_the_first_that_carries_its_i
         ("42", 10, 12),
         ("41", 0, None),
         ("41", None, 11),  # of another device
+        ("42", None, 13),  # the command has its acknowledgement
         *((None, 20, None), (None, None, 21)),
     }
     inner = stepped(Pairs("command", "ack", 30, by=By.ZONE, key="request"), rows, fits=[lambda _: True] * 2)
     assert told(inner, "left_time", "right_time") == [(10, 12)]  # 41 is acknowledged by a device of another zone
+
+
+def test_by_a_key_one_acknowledgement_answers_one_command_the_earliest_open_one() -> None:
+    rows = [("a", "command", at, 7.0) for at in (0, 5, 10, 50)] + [("a", "ack", at, 7.0) for at in (6, 30, 31, 52)]
+    by_key = Pairs("command", "ack", 20, join=Join.LEFT, key="request")
+    for cuts in ([95], [3, 6, 7, 30, 31, 95], [*range(96)]):
+        found = stepped(by_key, rows, cuts, [lambda _: True] * 2)
+        assert {(row["left_time"], row.get("right_time")) for row in found} == {(0, 6), (5, None), (10, 30), (50, 52)}
 
 
 def test_of_sessions_with_a_condition_only_readings_that_meet_it_count() -> None:
@@ -221,6 +230,7 @@ KINDS: list[tuple[Kind, list[Any]]] = [
     (Pairs("x", "y", -2, -9, By.DEVICE, Join.FULL), [lambda _: True] * 2),
     (Pairs("x", "x", 9, 3, By.DEVICE, Join.LEFT), [lambda _: True] * 2),
     (Pairs("x", "y", 9, -4, By.ZONE, Join.FULL, key="request"), [lambda _: True, lambda value: value != 3]),
+    (Pairs("x", "x", 9, -4, By.ZONE, Join.FULL, key="request"), [lambda _: True, lambda value: value != 3]),
     (Sessions(7, "x", "p"), [lambda value: value > 1]),
     (
         StateMachine(

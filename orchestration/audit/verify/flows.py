@@ -62,10 +62,10 @@ MATCHED = """
     and l.fits_0 and r.fits_1 and r.event_time between l.event_time + to_seconds({first}) and l.event_time + to_seconds({last})
     and (l.bronze_batch, l.bronze_row, l.part) <> (r.bronze_batch, r.bronze_row, r.part)
 """
-FIRST_ANSWERS = f"""from (
-  from matched qualify row_number() over (partition by {", ".join(f"left_{name}" for name in IDENTITY)}
-    order by right_time, right_device) = 1
-)"""
+CANDIDATES = f"""
+  select rowid, [{", ".join(f"left_{name}" for name in IDENTITY)}] as command, [{", ".join(f"right_{name}" for name in IDENTITY)}] as answer
+  from matched order by left_time, left_device, right_time, right_device
+"""
 ALONE = """
   union all by name select {shown} as key, {side} from taken s
   where metric = ${name} and fits_{at} and event_time + to_seconds({wait}) < $until
@@ -195,10 +195,9 @@ def _expect_pairs(store: duckdb.DuckDBPyConnection, flow: Pairs, until: datetime
     shown, same_key = (by, "true") if flow.key is None else ("attribute", "l.attribute = r.attribute")
     matched = MATCHED.format(by=by, shown=shown, same_key=same_key, first=flow.from_seconds, last=flow.until_seconds, **sides)
     store.execute(matched, {"left": flow.left, "right": flow.right})
-    sql, values = (
-        f"{'from matched' if flow.key is None else FIRST_ANSWERS} where greatest(left_time, right_time) < $until",
-        {"until": until},
-    )
+    if flow.key is not None:
+        _answer_once(store)
+    sql, values = "from matched where greatest(left_time, right_time) < $until", {"until": until}
     kept = {Join.INNER: (), Join.LEFT: ("left",), Join.FULL: ("left", "right")}[flow.join]
     for at, name in enumerate(kept):
         same = " and ".join(f"m.{name}_{column} = s.{column}" for column in IDENTITY)
@@ -206,6 +205,18 @@ def _expect_pairs(store: duckdb.DuckDBPyConnection, flow: Pairs, until: datetime
         sql += ALONE.format(shown=shown, side=side(name, "s"), name=name, at=at, wait=wait, same=same)
         values |= {name: getattr(flow, name)}
     _make(store, sql, **values)
+
+
+def _answer_once(store: duckdb.DuckDBPyConnection) -> None:
+    """Leave in `matched` one answer a command: the first one that no earlier command has had."""
+    commands, answers, chosen = set[str](), set[str](), list[tuple[int]]()
+    for number, command, answer in store.execute(CANDIDATES).fetchall():
+        if str(command) not in commands and str(answer) not in answers:
+            commands.add(str(command))
+            answers.add(str(answer))
+            chosen.append((number,))
+    fill(store, "chosen", "number BIGINT", chosen)
+    store.execute("delete from matched where rowid not in (from chosen)")
 
 
 def _by_device(store: duckdb.DuckDBPyConnection, more: str = "") -> Iterator[list[Row]]:
