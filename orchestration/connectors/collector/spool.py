@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from orchestration import crash
 from orchestration.connectors.sources.spool_records import MARK_BYTES, encoded, segment_file, segments
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.disk import free_bytes
 from orchestration.storage.lease import sole_writer
@@ -63,7 +64,7 @@ class SpoolWriter:
             self._open()
         except OSError as error:
             if error.errno not in NO_ROOM:
-                raise
+                raise TidemarkError(f"the spool {folder} cannot be written: {error.strerror}.") from error
             self._broken_until = time.monotonic() + PAUSE_SECONDS
 
     def _open(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,7 @@ DAYS_OF = (DAY, "window_start", "event_time", "window_end", "hour_at", "ingested
 DRAFTS = ".draft"
 MAX_OPEN_FILES = 100
 MAX_DAYS = 100_000
+LONGEST_NAME = 250
 MIN_GROUP_ROWS = 65_536
 
 
@@ -69,7 +71,7 @@ class FileSink(Sink):
         return True
 
     def _write_drafts(self, drafts: Path, name: str, rows: Iterable[pa.Table], batch: Batch) -> None:
-        time = next((column for column in DAYS_OF if column in batch.schema.names), None)
+        time = next((name for name in DAYS_OF if name in batch.schema.names and _is_plain(batch.schema.field(name).type)), None)
         shaped = (part for chunk in rows for part in sieve(chunk, partial(self._shaped, time=time), batch.refused))
         first = next(shaped, None)
         if first is None:
@@ -88,12 +90,19 @@ class FileSink(Sink):
         )
 
     def _shaped(self, rows: pa.Table, time: str | None) -> pa.Table:
-        """Rows as the format holds them, with their day; a row without a time is of `day=unknown`."""
+        """Rows as the format holds them, with their day, `unknown` without a time. ValueError where no folder can have that name."""
         shaped = _as_texts(rows, is_coded=self._is_coded) if self._format == "csv" else rows
         if time is None:
             return shaped
-        days = plain_texts(rows[time].cast(pa.date32(), safe=False).combine_chunks())
+        times = rows[time].combine_chunks()
+        days = plain_texts(times.cast(pa.date32(), safe=False) if pa.types.is_timestamp(times.type) else times)
+        if any(day is not None and ("\0" in day or len(quote(day)) > LONGEST_NAME) for day in pc.unique(days).to_pylist()):
+            raise ValueError(f"{time} names the folder, and is longer than a name may be, or has a character NUL.")
         return shaped.select([name for name in rows.column_names if name != DAY]).append_column(DAY, pc.fill_null(days, "unknown"))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
 def _as_texts(rows: pa.Table, *, is_coded: bool) -> pa.Table:

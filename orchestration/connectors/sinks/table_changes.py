@@ -15,6 +15,7 @@ import pyarrow as pa
 from gold.schema import FLOW_KINDS
 from orchestration.conf.model import Conf
 from orchestration.connectors.sinks.sink_states import SinkPosition
+from orchestration.errors import TidemarkError, first_line
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, max_in_log, open_table, table_id
 from orchestration.storage.generations import numbered
@@ -81,9 +82,13 @@ class PinnedTable:
         """All rows, or those beyond `after`, a chunk at a time; of gold the newest revision of each. `is_ordered`: by the key."""
         sql, tables = self._query(after)
         order = ", ".join(self.key or self.schema.names)
-        for batch in ask(f"{sql} order by {order}" if is_ordered else sql, tables):
-            if batch.num_rows:
-                yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
+        try:
+            for batch in ask(f"{sql} order by {order}" if is_ordered else sql, tables):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
+        except pa.ArrowInvalid as error:
+            hint = "Correct the model: a text has to be UTF-8." if not self.key else "`tidemark verify` looks at its files."
+            raise TidemarkError(f"{self.view.name} cannot be read: {first_line(str(error))}.\n  {hint}") from error
 
     def count(self, after: SinkPosition | None) -> int:
         sql, tables = self._query(after)

@@ -30,10 +30,16 @@ def taken() -> Iterator[socket.socket]:
 
 def test_a_port_that_is_taken_leaves_the_other_sources_up_and_is_listened_on_once_it_is_free(tmp_path: Path, taken: socket.socket) -> None:
     port = taken.getsockname()[1]
-    folder = write_conf(tmp_path, wire=f'tcp: {{"port": {port}}}', plain="http: {port: 0}")  # quoted: nobody waits for this port
+    quoted = {"wire": f'tcp: {{"port": {port}}}', "lost": 'http: {"port": 0}'}  # for which nobody waits
+    folder = write_conf(tmp_path, **quoted, plain="http: {port: 0}")
+    (tmp_path / "lake" / "spool").mkdir(parents=True)
+    (tmp_path / "lake" / "spool" / "lost").touch()
     with collecting(folder) as collector:
         assert collector.ask(EVENT)[0] == 202
         conf = load(folder)
+        until(lambda: current_outage(conf.lake, "collected", "lost") is not None)
+        outage = current_outage(conf.lake, "collected", "lost")
+        assert outage is not None and outage.reason == f"the spool {tmp_path}/lake/spool/lost cannot be written: File exists."
         until(lambda: current_outage(conf.lake, "collected", "wire") is not None)
         (problem,) = (problem for problem in problems(conf, NOW) if problem.subject == "source wire")
         assert f"source wire cannot listen on 127.0.0.1, port {port}: Address already in use" in problem.sentence
