@@ -21,7 +21,7 @@ from orchestration.supervisor.status import flow_status
 from silver.policy import FormerConfig, SilverConfig
 from silver.readings import LoadReferenceData, accepted
 from silver.schema import KEYS
-from tests.lakes import KITCHEN, SHAPE, conf, differences, event, land, latest, minutes, replay, run, run_until, table
+from tests.lakes import KITCHEN, SHAPE, conf, differences, event, land, latest, minutes, replay, run, run_until, table, with_batches_of
 from tests.rows import at
 from tests.sample import all_of
 
@@ -61,10 +61,11 @@ def assert_is_right(made: Conf, readings: int) -> None:
 
 @pytest.fixture(scope="module")
 def three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    """Three sites six hours apart, after three runs."""
-    made = sites(folder := tmp_path_factory.mktemp("three"))
-    for number in range(3):
-        send_all(folder, number)
+    """Three sites six hours apart, after two runs, the first of two batches."""
+    made = with_batches_of(sites(folder := tmp_path_factory.mktemp("three")), 1)
+    for numbers in ((0, 1), (2,)):
+        for number in numbers:
+            send_all(folder, number)
         run(made, spark)
     return made
 
@@ -97,11 +98,9 @@ def test_a_source_that_is_found_to_be_behind_gets_a_lane_and_is_late_no_more(spa
     """And what it sends again is a duplicate of what it sent before: the new query knows the keys of old."""
     before, after = sites(tmp_path, {"site_a": None, "site_b": None}), sites(tmp_path, {"site_a": None, "site_b": 21_600})
     send(tmp_path, "site_b", 0, NOON - 6 * HOUR)
-    run(before, spark)
     send(tmp_path, "site_a", 0, NOON)
-    run(before, spark)
     send(tmp_path, "site_b", 1, NOON - 6 * HOUR + timedelta(minutes=10))
-    run(before, spark)
+    run(with_batches_of(before, 1), spark)
     assert (len(table(before, "silver.readings")), len(table(before, "silver.late"))) == (20, 10)
     send(tmp_path, "site_b", 2, NOON - 6 * HOUR, 30)  # all of it once more, and ten that are new
     run(after, spark)
@@ -112,7 +111,6 @@ def test_a_source_that_is_found_to_be_behind_gets_a_lane_and_is_late_no_more(spa
     run(after, spark)
     assert [len(table(after, f"silver.{name}")) for name in ("readings", "late", "duplicates")] == [35, 10, 25]
     assert differences(after) == []
-    run(before, spark)
     send(tmp_path, "site_a", 4, NOON + timedelta(minutes=10))
     run(before, spark)
     assert lanes_of(LakeStore(before)).flows == ["silver.readings"]
@@ -134,11 +132,11 @@ def test_lanes_go_on_side_by_side_while_a_run_goes_on(spark: SparkSession, tmp_p
 @pytest.mark.parametrize("lost", all_of(["silver.readings", "silver.readings@site_b"], sample=["silver.readings@site_b"]))
 def test_a_lane_that_a_kill_left_behind_repeats_its_batch_and_writes_nothing_twice(spark: SparkSession, tmp_path: Path, lost: str) -> None:
     """As after a kill between the notes of two checkpoints: the rows of all are in the table."""
-    made = sites(tmp_path, {"site_a": None, "site_b": 21_600})
+    made = with_batches_of(sites(tmp_path, {"site_a": None, "site_b": 21_600}), 1)
     for number in range(2):
         for site, hours in (("site_a", 0), ("site_b", 6)):
             send(tmp_path, site, number, NOON - hours * HOUR + timedelta(minutes=10 * number))
-        run(made, spark)
+    run(made, spark)
     checkpoint = Lake(made, spark).checkpoint(lost).local
     newest = newest_batch(LakeStore(made).checkpoint(lost) / "commits")
     for file in (f"commits/{newest}", f"commits/.{newest}.crc"):
@@ -169,13 +167,13 @@ def test_a_checkpoint_of_a_version_that_knew_no_lanes_goes_on(spark: SparkSessio
 
 
 def test_an_archive_from_before_1970_is_no_later_than_one_from_after(spark: SparkSession, tmp_path: Path) -> None:
-    made = conf(tmp_path, groups={"kitchen": KITCHEN})
+    made = with_batches_of(conf(tmp_path, groups={"kitchen": KITCHEN}), 1)
     made = replace(made, policy=replace(made.policy, max_age_seconds=100_000_000_000))
     instants = [at(f"{year}-07-01T12:00:00") for year in (1955, 1969, 1975)]
     for number, instant in enumerate(instants):
         rows = [event("oven", "temperature", n, begin) for n, begin in enumerate([*minutes(instant, 20), instant])]
         land(tmp_path, f"{number}.json", rows)
-        run(made, spark)
+    run(made, spark)
     assert [len(table(made, f"silver.{name}")) for name in ("readings", "late", "duplicates")] == [60, 0, 3]
     land(tmp_path, "3.json", [event("oven", "temperature", 50.0, at("1955-07-01T13:00:00"))])
     run(made, spark)

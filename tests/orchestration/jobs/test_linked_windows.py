@@ -31,7 +31,7 @@ METRICS = {
 }
 GROUPS = {
     "plant": Group("plant", tuple(METRICS), 600, "plant", Vector("device", tuple(METRICS), 3600)),
-    "aside": Group("aside", ("total", "sliding", "valve"), 600, "aside", late=Late.KEEP_ASIDE),
+    "aside": Group("aside", ("total", "sliding", "valve"), 600, "plant", late=Late.KEEP_ASIDE),
 }
 FLOWS = {
     "rise": flow_of("rise", Counter(metric="total", every_seconds=3600)),
