@@ -54,15 +54,20 @@ class Preview:
 
     @property
     def broken(self) -> Rows:
-        """One row a rule and metric with the first example, the most frequent first."""
+        """One row a rule and metric with the first example, the most frequent first; one of several metrics where that is the same."""
         examples: dict[tuple[str, str | None], Rows] = defaultdict(list)
         for row in self.measurements:
             for rule, reason in row["reasons"].items():
                 examples[rule, row["metric"]].append({"example": reason, "payload": row["payload"]})
-        return sorted(
-            ({"rule": rule, "metric": metric, "measurements": len(rows), **rows[0]} for (rule, metric), rows in examples.items()),
-            key=lambda row: -row["measurements"],
-        )
+        alike: dict[tuple[str, str, bytes], dict[str | None, int]] = defaultdict(dict)
+        for (rule, metric), rows in examples.items():
+            alike[rule, rows[0]["example"], rows[0]["payload"]][metric] = len(rows)
+        broken = [
+            {"rule": rule, "metric": ", ".join(filter(None, counts)) or None, "measurements": sum(counts.values())}
+            | {"example": example, "payload": payload}
+            for (rule, example, payload), counts in alike.items()
+        ]
+        return sorted(broken, key=lambda row: -row["measurements"])
 
     def sentences(self) -> Iterator[str]:
         """Yield which fields are not read, which metrics are in no window, and last how many measurements would be readings."""

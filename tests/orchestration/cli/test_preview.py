@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from deltalake import write_deltalake
 
 from orchestration.connectors.sources.spool_records import encoded
+from orchestration.jobs.preview import Preview
 from tests.broker import Broker
 from tests.collectors import ROOT, write_conf
 from tests.commands import Rows, Tidemark
@@ -62,6 +63,18 @@ def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_rea
     ]
     assert "fields that conf does not name, and events that have them: door (2)" in told
     assert told.endswith("7 events: 1 of 6 measurements would be readings, 1 duplicate, 1 conflict, 1 without measurements\n")
+
+
+def test_a_reason_that_several_metrics_of_an_event_have_stands_once() -> None:
+    def row(metric: str, **reasons: str) -> dict[str, Any]:
+        return {"becomes": "quarantine", "metric": metric, "payload": b"{}", "reasons": reasons}
+
+    late, words = {"event_time_is_valid": "ts is absent or null"}, {"value_is_a_number": "x is 'off'"}
+    seen = Preview(2, [row("x", **late, **words), row("y", **late), row("y", **late)], [], {})
+    assert [(one["rule"], one["metric"], one["measurements"]) for one in seen.broken] == [
+        ("event_time_is_valid", "x, y", 3),
+        ("value_is_a_number", "x", 1),
+    ]
 
 
 def test_windows_are_counted_by_group_and_metric_and_what_is_in_none_is_told(tmp_path: Path, tidemark: Tidemark) -> None:
