@@ -1,7 +1,8 @@
 """Does a batch take longer as history grows? `make bench NAME=growth`.
 
-A lake is filled step by step; after each step a small batch comes several times, each in a fresh `tidemark run --once`. How long each flow
-and job took of it is told beside the whole process, whose start is most of the time.
+A lake is filled step by step, with a counter and a time-weighted average among its metrics; after each step a small batch comes several
+times, each in a fresh `tidemark run --once`. How long each flow and job took of it is told beside the whole process, whose start is most
+of the time.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from tests.bench.factory import CLEAN, DEVICES, METRICS, write_conf
@@ -31,6 +33,7 @@ def main() -> int:
     folder = options.work / "growth"
     shutil.rmtree(folder, ignore_errors=True)
     conf = write_conf(folder, options.driver_memory, options.cores)
+    _with_chains(conf / "metrics.yml")
     rows = [row for history in options.history for row in _at(folder, conf, history, options)]
     _show(rows)
     write_report(options, {"batch_events": options.batch, "rows": rows})
@@ -43,6 +46,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=20_000, help="events of a measured batch")
     parser.add_argument("--repeats", type=int, default=5)
     return parser.parse_args()
+
+
+def _with_chains(metrics: Path) -> None:
+    """Make one metric a counter and one a value that holds, with windows of a second: a batch looks for the newest ones of many."""
+    declared = yaml.safe_load(metrics.read_text(encoding="utf-8"))
+    declared["metrics"]["power"] |= {"aggregation": "counter_increase", "step_seconds": 1}
+    declared["metrics"]["humidity"] |= {"aggregation": "time_weighted_average", "step_seconds": 1, "max_hold_seconds": 60}
+    metrics.write_text(yaml.safe_dump(declared), encoding="utf-8")
 
 
 def _at(folder: Path, conf: Path, history: int, options: argparse.Namespace) -> list[dict[str, Any]]:
