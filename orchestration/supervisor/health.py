@@ -150,7 +150,7 @@ def _of_sources(conf: Conf, status: Status) -> Iterator[Problem]:
         name, transport = row["source"], conf.sources[row["source"]].transport
         if odd := noted_odd(conf.lake, name):
             file, reason = next(iter(odd.reasons.items()))
-            text = f"Source {name} has {counted(odd.count, 'file')} or folders to look at. Of {file} a run says: {reason}."
+            text = f"Source {name} has {counted(odd.count, 'path')} to look at. Of {file} a run says: {reason}."
             yield Problem(Severity.WARNING, f"source {name}", text)
         if row["down_since"] and row["state"] == "down":
             yield _down("source", name, row["down_since"], row["reason"])

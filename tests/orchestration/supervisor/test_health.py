@@ -164,7 +164,7 @@ def test_files_that_a_run_could_not_read_are_a_problem_until_they_can_be(conf: C
     made = replace(conf, sources={"plant": Source("plant", SHAPE, LandingFolder(conf.lake.local))})
     note_odd(conf.lake, "plant", {"/landing/b": "it may not be looked at", "/landing/a": "its time lies ahead"})
     assert (only(made).severity, only(made).subject) == (Severity.WARNING, "source plant")
-    assert only(made).sentence == "Source plant has 2 files or folders to look at. Of /landing/a a run says: its time lies ahead."
+    assert only(made).sentence == "Source plant has 2 paths to look at. Of /landing/a a run says: its time lies ahead."
     note_odd(conf.lake, "plant", {})
     assert listed(made) == []
 
