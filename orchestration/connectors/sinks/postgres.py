@@ -20,7 +20,7 @@ import pyarrow.csv
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from orchestration.column_texts import bracketed
+from orchestration.column_texts import bracketed, plain_texts
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.connectors.sinks.dead_rows import RowError, sieve
@@ -216,7 +216,7 @@ def _as_csv(rows: pa.Table) -> bytes:
 
 
 def _type_of(table: str, name: str, kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) and not pa.types.is_list(kind.value_type):
         return f"{_type_of(table, name, kind.value_type)}[]"
     if pa.types.is_map(kind):
         return "jsonb"
@@ -228,9 +228,11 @@ def _type_of(table: str, name: str, kind: pa.DataType) -> str:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
-    """Lists, bytes and texts as COPY reads them; others as they are."""
+    """Lists, bytes, texts and instants as COPY reads them; others as they are. Arrow writes years beyond 32,767 wrongly."""
     if pa.types.is_list(column.type):
         return _as_array(column)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date32(column.type):
+        return plain_texts(column)
     if pa.types.is_map(column.type):
         cells = [None if cell is None else {_without_nul(key): _without_nul(value) for key, value in cell} for cell in column.to_pylist()]
         return pa.array([None if cell is None else json.dumps(cell, ensure_ascii=False) for cell in cells], pa.string())

@@ -199,36 +199,6 @@ def test_of_a_mart_the_rows_that_csv_cannot_hold_are_dead_and_a_build_that_is_ri
         assert {key: row.reason for key, row in rows.items()} == ({} if build == 2 else {'{"payload":"b\\\\xff"}': "Invalid UTF8 payload"})
 
 
-def mart_of(lake: SmallLake, rows: pa.Table) -> SmallLake:
-    """A lake with one build of a mart of these rows."""
-    lake.pin(0)
-    write_deltalake(lake.conf.lake.local / "marts" / "odd", rows)
-    MARTS.append(lake.conf.lake, [Build(1, NOW, 0, 1, {"marts.odd": 0})])
-    return lake
-
-
-@pytest.mark.parametrize("day", ["x" * 300, "a\0b"])
-def test_a_row_whose_day_names_no_folder_is_dead_and_the_others_come(tmp_path: Path, day: str) -> None:
-    lake = mart_of(csv_lake(tmp_path, "marts.odd"), pa.table({"day": ["monday", day, "2026-01-05"], "value": [1, 2, 3]}))
-    lake.step()
-    assert sorted(file.parent.name for file in (tmp_path / "export").rglob("*.csv")) == ["day=2026-01-05", "day=monday"]
-    assert sorted(row["value"] for row in csv_rows(tmp_path)) == ["1", "3"]
-    assert [row.reason for row in log(lake)] == ["day names the folder, and is longer than a name may be, or has a character NUL."]
-
-
-@pytest.mark.parametrize("days", [[1, 2], [1.5, 2.5], [True, False], [b"a", b"\xff"]])
-def test_a_mart_whose_day_is_no_text_comes_whole(tmp_path: Path, days: list[Any]) -> None:
-    lake = mart_of(csv_lake(tmp_path, "marts.odd", binary="base64"), pa.table({"day": days, "value": [1, 2]}))
-    lake.step()
-    assert (sorted(row["value"] for row in csv_rows(tmp_path)), log(lake)) == (["1", "2"], [])
-
-
-def test_a_mart_with_a_text_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
-    lake = mart_of(csv_lake(tmp_path, "marts.odd"), pa.table({"text": pa.array([b"a", b"b\xff"]).view(pa.string())}))
-    with pytest.raises(TidemarkError, match=r"^marts\.odd cannot be read: .*UTF-8.*\n  Correct the model: a text has to be UTF-8\.$"):
-        lake.step()
-
-
 def test_a_row_that_is_too_large_for_a_topic_is_dead_and_the_others_come(tmp_path: Path, running: Broker, topic: str) -> None:
     small = f"{topic}-small"
     running.admin.create_topics([NewTopic(small, 1, 1, config={"max.message.bytes": "3000"})])[small].result()
@@ -277,6 +247,7 @@ def test_dead_rows_are_kept_and_what_is_over_is_retired(tmp_path: Path) -> None:
 
 def test_a_type_that_a_sink_cannot_hold_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     odd = pa.schema([("bytes", pa.binary()), ("pair", pa.struct([("a", pa.int64())]))])
+    lists = pa.schema([("grid", pa.list_(pa.list_(pa.float64())))])
     settings: dict[str, dict[str, Any]] = {
         "csv": {"files": {"path": str(tmp_path / "export"), "format": "csv"}},
         "warehouse": {"postgres": TO},
@@ -289,6 +260,8 @@ def test_a_type_that_a_sink_cannot_hold_is_refused_before_anything_is_sent(tmp_p
         "warehouse": "column pair of marts.odd is struct<a: int64>, for which Postgres has no type here; leave it out of the mart.",
         "fleet": "column pair of marts.odd is struct<a: int64>, for which Avro has no type here; leave it out of the mart.",
     }
+    grid = "column grid of marts.odd is list<item: list<item: double>>, for which Postgres has no type here; leave it out of the mart."
+    assert problem_of(sinks(lake.conf)["warehouse"], lists) == grid
 
 
 def problem_of(sink: Any, schema: pa.Schema) -> str:
