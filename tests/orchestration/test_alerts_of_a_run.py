@@ -37,7 +37,7 @@ DOORS_LATER = ("2026-10-25T01:15", "2026-10-25T01:45", "2026-10-25T02:15")
 
 def plant(folder: Path, *alerts: Alert) -> Conf:
     metrics = {name: Metric(name, Aggregation.AVERAGE, 600) for name in ("ping", "door", "site_temp", "oven_temp")}
-    groups = {"shop": Group("shop", ("ping",), 600, "shop"), "all": Group("all", ("site_temp",), 600, "all")}
+    groups = {"shop": Group("shop", ("ping",), 600, "all"), "all": Group("all", ("site_temp",), 600, "all")}
     devices = {name: Device(name, members) for name, members in DEVICES.items()}
     return conf(folder, metrics=metrics, groups=groups, devices=devices, alerts={alert.name: alert for alert in alerts or ALERTS})
 

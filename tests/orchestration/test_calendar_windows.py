@@ -37,7 +37,7 @@ KEY = ["device_id", "metric", "window_end"]
 def meters(folder: Path) -> Conf:
     """A group of daily and weekly vectors that amends, and one that keeps late readings aside, with a month beside hours."""
     days = Group("days", ("kwh", "weekly", "shopping", "meter"), 3600, "days", Vector("device", ("kwh", "weekly"), 86_400 * 8))
-    months = Group("months", ("kwh", "monthly", "hourly"), 3600, "months", late=Late.KEEP_ASIDE)
+    months = Group("months", ("kwh", "monthly", "hourly"), 3600, "days", late=Late.KEEP_ASIDE)
     made = conf(folder, metrics=METRICS, groups={"days": days, "months": months}, devices={"meter": Device("meter", ("days", "months"))})
     return replace(made, policy=replace(made.policy, lateness_seconds=3600))
 
