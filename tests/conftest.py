@@ -73,6 +73,14 @@ def seed(pytestconfig: pytest.Config) -> int | None:
     return chosen
 
 
+@pytest.fixture(scope="session", autouse=True)
+def same_priority() -> Iterator[None]:
+    """Keep the priority of the process: what a replay gives up would be lost to all tests after it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda _: 0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     started = session()

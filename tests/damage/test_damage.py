@@ -111,8 +111,7 @@ def test_state_in_rocksdb_goes_on_when_nothing_is_damaged(in_rocksdb: Damaged, d
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["offsets", "amendments", "Delta log, gold"])
-def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.nice", lambda _: 0)  # it would stay with all tests after this one
+def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: Damaged) -> None:
     inflict(part, "half", damaged.made.lake.local, damaged.folder / "earlier")
     with pytest.raises(TidemarkError, match="tidemark replay"):
         damaged.go_on()
