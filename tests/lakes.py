@@ -102,10 +102,11 @@ def land_bytes(folder: Path, name: str, content: bytes, landing: str = "landing"
     """A file in the landing folder; its time is that of its number of siblings, so that files keep their order."""
     file = folder / landing / name
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
-    modified = 1_700_000_000 + len(list(file.parent.iterdir()))
-    os.utime(file, (modified, modified))
-    return file
+    draft = folder / f"draft of {file.name}"
+    draft.write_bytes(content)
+    modified = 1_700_000_000 + len({*file.parent.iterdir(), file})
+    os.utime(draft, (modified, modified))
+    return draft.rename(file)  # who follows the folder would take a file of another time for another one
 
 
 def run(made: Conf, spark: SparkSession | None, names: Sequence[str] = ()) -> Summary:

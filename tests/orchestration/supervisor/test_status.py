@@ -16,6 +16,8 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage.generations import active_generation
 from orchestration.supervisor.status import FLOW_COLUMNS, flow_status, flows
+from silver.aggregation import Aggregation
+from silver.metric import Metric
 from tests.lakes import bare_conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -27,7 +29,7 @@ GROUPS = {
 
 
 def conf_of(folder: Path) -> Conf:
-    return bare_conf(folder, groups=GROUPS)
+    return bare_conf(folder, groups=GROUPS, metrics={"temperature": Metric("temperature", Aggregation.AVERAGE, 600)})
 
 
 def append(table: Path, count: int, at: datetime, **columns: list[int]) -> None:

@@ -170,6 +170,7 @@ def test_a_separator_at_the_end_of_a_row_does_not_shift_it_and_a_header_has_its_
     assert read("1,2,", "b,a") is None
     assert read('1,2,""', "b,a") is None
     assert read("1,2,", "b,a,") == {"b": "1", "a": "2"}
-    header = ",".join(f"n{n}" for n in range(64))
-    assert read(header, header) == {f"n{n}": f"n{n}" for n in range(64)}
-    assert read(f"{header},n64", f"{header},n64") is None
+    header, row = (",".join(f"{letter}{n}" for n in range(64)) for letter in "nv")
+    assert read(row, header) == {f"n{n}": f"v{n}" for n in range(64)}
+    assert read(f"{row},v64", f"{header},n64") is None
+    assert read(header, header) == {}

@@ -3,9 +3,11 @@
 import _thread
 import json
 import re
+import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -90,6 +92,15 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(folder: Path) -> None:
         assert terminal.left() == 0
 
 
+@pytest.fixture
+def interruption() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, whatever a command of an earlier test has made of it."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.usefixtures("interruption")
 def test_a_query_that_was_cancelled_has_let_go_before_the_next() -> None:
     cancelled, has_let_go = threading.Event(), threading.Event()
 
