@@ -90,7 +90,9 @@ def test_a_device_that_was_not_declared_is_mended_by_declaring_it_and_a_job_or_a
     ended = tidemark(plant.conf, "quarantine", "retry", "--format", "json")
     assert ended.returncode == 0, ended.stderr
     assert "asks the running pipeline" in ended.stderr
-    assert [(row["events"], row["readmitted"], row["quarantined"]) for row in json.loads(ended.stdout)] == [(60, 60, 0)]
+    readmitted = [(row["events"], row["readmitted"], row["quarantined"]) for row in json.loads(ended.stdout)]
+    # Nothing is left where the job of that minute waited for the streams too, and they served it first.
+    assert readmitted in ([(60, 60, 0)], [])
     assert plant.quarantined() == set()
     closed = [START + timedelta(minutes=10 * n) for n in range(4)]
     until(lambda: len(plant.windows()) == len(DEVICES) * len(closed), plant.windows, pause_seconds=0.5)
