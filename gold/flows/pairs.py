@@ -67,13 +67,14 @@ def _matches(flow: Pairs, rows: pa.Table, time: Instants, left: Places, right: P
 
 def _one_partner_each(matched: Places) -> Places:
     """Choose pairs of readings that have no other partner, of pairs in order: the earliest left one takes the first right one."""
-    lefts, rights, chosen = set[int](), set[int](), [np.empty((0, 2), np.int64)]
-    for left, right in matched.tolist():
+    lefts, rights, is_chosen = set[int](), set[int](), np.zeros(len(matched), np.bool_)
+    for number, (left, right) in enumerate(matched.tolist()):
         if left not in lefts and right not in rights:
             lefts.add(left)
             rights.add(right)
-            chosen.append(np.array([[left, right]]))
-    return np.concatenate(chosen)
+            is_chosen[number] = True
+    chosen: Places = matched[is_chosen]
+    return chosen
 
 
 def _without_partners(rows: pa.Table, matched: Places) -> pa.Table:
