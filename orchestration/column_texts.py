@@ -5,6 +5,7 @@ Instants are in ISO 8601, decimals have all their digits, bytes are text with ba
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -22,20 +23,23 @@ A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}  # all nanoseconds
 
 def json_rows(rows: pa.Table, columns: Sequence[str] = ()) -> list[bytes]:
     """An object a row, of some columns or all: the same bytes for the same cells."""
-    parts: list[pa.Array | str] = []
-    for number, name in enumerate(columns or rows.column_names):
-        parts += [f"{',' if number else '{'}{_encoded(name)}:", json_texts(rows[name].combine_chunks())]
-    texts: list[bytes] = pc.binary_join_element_wise(*parts, "}", "").cast(pa.binary()).to_pylist() if parts and len(rows) else []
+    names = columns or rows.column_names
+    begins = [f"{',' if number else '{'}{_encoded(name)}:" for number, name in enumerate(names)]
+    texts: list[bytes] = _joined(begins, rows.select(names), "}").cast(pa.binary()).to_pylist() if names and len(rows) else []
     return texts
 
 
 def json_lists(rows: pa.Table) -> list[str]:
     """A list a row, of the values of all columns."""
-    parts: list[pa.Array | str] = []
-    for column in rows.columns:
-        parts += [", " if parts else "[", json_texts(column.combine_chunks())]
-    texts: list[str] = pc.binary_join_element_wise(*parts, "]", "").to_pylist() if parts and len(rows) else ["[]"] * len(rows)
+    begins = [", " if number else "[" for number in range(rows.num_columns)]
+    texts: list[str] = _joined(begins, rows, "]").to_pylist() if begins and len(rows) else ["[]"] * len(rows)
     return texts
+
+
+def _joined(begins: Sequence[str], rows: pa.Table, end: str) -> pa.Array:
+    """Join the JSON texts of each row, each column behind its `begins`."""
+    parts = ((begin, json_texts(column.combine_chunks())) for begin, column in zip(begins, rows.columns, strict=True))
+    return pc.binary_join_element_wise(*chain.from_iterable(parts), end, "")
 
 
 def bracketed(lists: pa.ListArray, elements: pa.Array, brackets: str, absent: str | None, comma: str = ",") -> pa.Array:
