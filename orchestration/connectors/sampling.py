@@ -29,7 +29,7 @@ MOST = 1_000
 Pieces = Generator[pa.Table]
 
 
-def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], object]) -> pa.Table:
+def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None]) -> pa.Table:
     """ARRIVED, of a source of conf. `seconds`: how long to listen to MQTT. `notify`: of what is left out, and of what takes long."""
     source, most = conf.sources[name], conf.engine.max_batch_bytes
     match source.transport:  # clients are imported where they are needed: some take longer than all else
@@ -57,7 +57,7 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], object
     return _first(pieces)
 
 
-def sample_of_file(source: Source, file: Path, notify: Callable[[str], object] = str) -> pa.Table:
+def sample_of_file(source: Source, file: Path, notify: Callable[[str], None] = lambda _: None) -> pa.Table:
     """ARRIVED, as if the source had brought the file; ConfError where it cannot be read. In a binary format it is one message."""
     landing, whole = source.transport.path.resolve() if isinstance(source.transport, LandingFolder) else Path(), file.resolve()
     position = str(whole.relative_to(landing)) if whole.is_relative_to(landing) else file.name
@@ -86,7 +86,7 @@ def _of_offsets(source: of_source.Source) -> Pieces:
         start = end
 
 
-def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], object]) -> Pieces:
+def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
     from orchestration.connectors.sources.files import landing_files
 
     for file, stat in sorted(landing_files(landing), key=lambda entry: entry[1].st_mtime_ns):
@@ -96,7 +96,7 @@ def _of_folder(source: Source, landing: LandingFolder, notify: Callable[[str], o
             notify(str(error))
 
 
-def _of_file(source: Source, file: Path, position: str, modified_ns: int, notify: Callable[[str], object]) -> Pieces:
+def _of_file(source: Source, file: Path, position: str, modified_ns: int, notify: Callable[[str], None]) -> Pieces:
     if why := left_out(file, file.stat(), source.payload_format):
         raise ConfError(f"a run would skip {file}: {why}")
     notices = list[of_source.Notice]()
@@ -105,7 +105,7 @@ def _of_file(source: Source, file: Path, position: str, modified_ns: int, notify
         notify(f"{file}: {notice.facts['reason']}")
 
 
-def _of_bucket(conf: Conf, source: Source, store: S3Settings, notify: Callable[[str], object]) -> Pieces:
+def _of_bucket(conf: Conf, source: Source, store: S3Settings, notify: Callable[[str], None]) -> Pieces:
     """Read the objects of a bucket: of each page of the listing the oldest ones first."""
     from orchestration.connectors.sources.object_claims import ObjectClaim
     from orchestration.connectors.sources.s3 import S3Client
