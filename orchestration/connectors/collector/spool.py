@@ -64,6 +64,7 @@ class SpoolWriter:
             self._open()
         except OSError as error:
             if error.errno not in NO_ROOM:
+                self._lock.close()  # the collector tries again in the same process
                 raise TidemarkError(f"the spool {folder} cannot be written: {error.strerror}.") from error
             self._broken_until = time.monotonic() + PAUSE_SECONDS
 

@@ -1,6 +1,7 @@
 """Writing a spool: what is acknowledged is there, one sync for all that wait, and nothing is appended to what another process began."""
 
 import asyncio
+import errno
 import os
 import resource
 import subprocess
@@ -13,6 +14,7 @@ from orchestration.connectors.collector import spool as writing
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.spool import Spool
 from orchestration.connectors.sources.spool_records import segments
+from orchestration.errors import TidemarkError
 
 MEGABYTE = 1 << 20
 
@@ -80,3 +82,14 @@ def test_a_write_that_fails_in_the_middle_spoils_nothing_that_was_acknowledged(t
     root = Path(__file__).parents[4]
     subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], check=True, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
     assert stored(tmp_path) == [b"0" * 2000, b"1" * 2000, b"2" * 2000, b"after"]
+
+
+def test_a_spool_that_could_not_be_opened_can_be_opened_by_the_next_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch, pytest.raises(TidemarkError, match="cannot be written: Input/output error") as kept:
+        patch.setattr(writing, "sync", broken)
+        SpoolWriter(tmp_path, MEGABYTE)
+    SpoolWriter(tmp_path, MEGABYTE).close()
+    assert kept.value.exit_code == TidemarkError.exit_code  # the error is still there, as the collector keeps it
