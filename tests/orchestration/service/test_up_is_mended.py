@@ -1,6 +1,7 @@
 """Mistakes in groups and devices, made and mended while `tidemark up` runs: no history is lost, and no reading stays in quarantine."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -14,7 +15,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage.ops_tables import RUNS
-from orchestration.supervisor.retry_requests import takes_requests
+from orchestration.supervisor.service_state import last_beat
 from tests.collectors import write_conf
 from tests.lakes import event, land, minutes
 from tests.rows import at
@@ -51,10 +52,14 @@ class Plant:
             (self.conf / f"{name}.yml").write_text(text)
 
     def save(self, groups: dict[str, list[str]], devices: tuple[str, ...], schedules: str = "") -> None:
-        """Save the conf, and wait until `up` runs the streams with it."""
+        """Save the conf, and wait until the streams that `up` runs with it have started: only then they take requests."""
         before = self.up.part("streams").pid
         self.write(groups, devices, schedules)
-        until(lambda: self.up.part("streams").pid not in {before, None} and takes_requests(self.up.lake), lambda: self.up.said)
+        until(lambda: self._have_started_since(before), lambda: self.up.said)
+
+    def _have_started_since(self, before: int | None) -> bool:
+        streams, beat = self.up.part("streams"), last_beat(self.up.lake)
+        return streams.pid not in {before, None} and (beat or 0.0) > (streams.started or time.time())
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """The answer for readers of the newest snapshot; none before the first."""
