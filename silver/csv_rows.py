@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from silver.records import Rows, one_an_event
 from silver.spec import PayloadFormat
 
-MAX_COLUMNS = 64
-"""Columns of a file with a header that conf does not list; a wider line is unreadable until conf lists its columns."""
+LONGEST_HEADER = 65_536
+"""Letters of a header that is trusted to be one; below a longer one a line is unreadable until conf lists the columns."""
 BLANK = " \t\r\ufeff"
 MOST_HEADERS = 30
 MEASURED = re.compile(r"[+-]?[.,]?\d[\d.,]*(e[+-]?\d+)?|.*(\d[-/.]\d+[-/.]\d|\d:\d\d).*", re.IGNORECASE)
@@ -25,18 +25,21 @@ CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
-    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names. A blank line,
-    a header that comes again, and a line that is its own header hold nothing."""
+    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names, unless
+    `ragged` lets it end earlier, or with blanks. A blank line, a comment, a header that comes again, and a line that is its own header
+    hold nothing."""
     cells = _cells(lines, shape)
     count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
     starts, values = cells.offsets.to_numpy()[:-1], cells.values
+    filled = _filled(cells) if shape.ragged else count
     first = np.full(len(lines), -1)
     places = {field: np.full(len(lines), -1) for field in shape.fields}
     for names, is_of in _headers(headers, shape):
-        is_whole = is_of & (count == len(names))
+        is_whole = is_of & ((filled <= len(names)) if shape.ragged else (count == len(names)))
         first[is_whole] = starts[is_whole]
         for field in places.keys() & set(names):
-            places[field][is_whole] = names.index(field)
+            at = names.index(field)
+            places[field][is_whole & (count > at) if shape.ragged else is_whole] = at
     is_readable = (first >= 0) | pc.fill_null(pc.equal(pc.utf8_trim(lines, BLANK), ""), False).to_numpy(zero_copy_only=False)
 
     def column(field: str) -> pa.Array:
@@ -44,7 +47,9 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
         return values.take(pa.array(first + at, mask=~((first >= 0) & (at >= 0))))
 
     is_own = pc.fill_null(pc.equal(lines, headers), False)  # as bronze says of lines of units and the like
-    is_header = pc.or_(is_own, pc.fill_null(pc.equal(column(shape.time.field), shape.time.field), False))
+    for mark in shape.comment:
+        is_own = pc.or_(is_own, pc.fill_null(pc.starts_with(lines, mark), False))
+    is_header = pc.or_(is_own, pc.fill_null(pc.equal(column(shape.header_field), shape.header_field), False))
     is_readable |= is_own.to_numpy(zero_copy_only=False)
     first[is_header.to_numpy(zero_copy_only=False)] = -1
     return one_an_event(column, pa.array(is_readable))
@@ -76,7 +81,7 @@ def above_rows(lines: Sequence[str], shape: PayloadFormat) -> list[int]:
     Up to the first line with several cells of which one is a number or a time, if there is one. Comments and blank lines are no rows."""
     above = list[int]()
     for n, line in enumerate(lines[: MOST_HEADERS + 1]):
-        cells = [] if line.startswith("#") or shape.separator not in line else line.split(shape.separator)
+        cells = [] if line.startswith(("#", *shape.comment)) or shape.separator not in line else line.split(shape.separator)
         if any(MEASURED.fullmatch(cell.strip(f"{BLANK}{shape.quote}")) for cell in cells):
             return above
         above += [n] * bool(line.strip(BLANK))
@@ -86,7 +91,7 @@ def above_rows(lines: Sequence[str], shape: PayloadFormat) -> list[int]:
 def headers_among(lines: pa.Array, header: str, shape: PayloadFormat) -> list[int]:
     """Which lines name columns, as the header of their file does. They have the name of the time where the header has it, or anywhere
     beside the name of another field that is read."""
-    time, others, names = shape.time.field, {*shape.fields} - {shape.time.field}, values_of(header, shape) or []
+    time, others, names = shape.header_field, {*shape.fields} - {shape.header_field}, values_of(header, shape) or []
     at = names.index(time) if time in names else len(names)
     may_be = np.flatnonzero(pc.match_substring_regex(lines, rf"(?:\A|\W){re.escape(time)}(?:\W|\z)"))
     cells = zip(may_be.tolist(), _cells(lines.take(pa.array(may_be)), shape).to_pylist(), strict=True)
@@ -103,11 +108,12 @@ def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str
     """Names of columns, and which lines they are of. A header that names a field twice names nothing, a row number has no name."""
     encoded = pc.fill_null(headers, "").dictionary_encode()
     indices, count = encoded.indices.to_numpy(), len(shape.columns)
+    is_short = pc.less_equal(pc.utf8_length(encoded.dictionary), LONGEST_HEADER).to_pylist()
     for index, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
         if shape.columns:
             has_number = shape.has_header and names is not None and len(names) == count + 1 and names[0] is None
             yield [*[None] * has_number, *shape.columns], indices == index
-        elif names is not None and len(names) <= MAX_COLUMNS and all(names.count(field) < 2 for field in shape.fields):
+        elif names is not None and is_short[index] and all(names.count(field) < 2 for field in shape.fields):
             yield names, indices == index
 
 
@@ -132,6 +138,16 @@ def _cells(lines: pa.Array, shape: PayloadFormat) -> pa.ListArray:
     at = is_other.fill_null(False).to_numpy(zero_copy_only=False)
     places = np.where(at, len(cells) + np.cumsum(at) - 1, np.arange(len(cells)))
     return pa.concat_arrays([cells, others]).take(pa.array(places))
+
+
+def _filled(cells: pa.ListArray) -> np.ndarray:
+    """How many values each line has up to its last one that is not blank; NaN for a line without values."""
+    rows, places = pc.list_parent_indices(cells).to_numpy(), pc.list_value_length(cells)
+    starts = np.concatenate([[0], np.cumsum(pc.fill_null(places, 0).to_numpy())])
+    is_filled = pc.list_flatten(cells).is_valid().to_numpy(zero_copy_only=False)
+    filled = np.where(places.is_valid().to_numpy(zero_copy_only=False), 0.0, np.nan)
+    np.maximum.at(filled, rows[is_filled], (np.arange(len(rows)) - starts[rows] + 1.0)[is_filled])
+    return filled
 
 
 def _whole_values(shape: PayloadFormat) -> str:

@@ -4,6 +4,7 @@ What a pattern means is in time_patterns.py.
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
@@ -34,18 +35,29 @@ LETTERS = (
 )
 HOURS_AHEAD = {name: int(hours) for name, hours in re.findall(r"([A-Z]+)([+-][0-9]+)", LETTERS)}
 """Hours ahead of UTC, all year round; CST and the like as in RFC 822. Letters of several zones, such as BST and IST, are not among them."""
-NANOS = r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}\z"
+NANOS = r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}(?:\.[0-9]*)?\z"
+NUMBER_FORMATS = (*MICROS_PER, "excel")
+EXCEL, DAY_0_OF_EXCEL = "excel", -25_569
+"""Days since 1899-12-30, as a spreadsheet counts them; in days since 1970."""
+EXACT_DAYS = r"\.[0-9]{9}"
+"""Digits of a day that tell milliseconds apart; with fewer of them a whole second is meant."""
 
 Whole = NDArray[np.int64]
 
 
-def to_instants(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
+def to_instants(texts: pa.Array, time: Time, is_second: pa.Array | None = None) -> tuple[pa.Array, pa.Array]:
     """Instants of the years 1 to 9999, null where a text is not one in the format of `time`; and whether a local time is there only once.
 
     Others that read the tables have no other years, and an offset is enough to get there: 0001-01-01T00:00:00+01:00.
     A local time that its zone has twice is read as the earlier of the two, one that it skips with the offset of before; neither is there
-    only once, unless `time.repeated_hour` chooses.
+    only once, unless `time.repeated_hour` chooses, or by the order of rows `is_second` does: null where that says nothing.
     """
+    if time.repeated_hour == "in_order":
+        first, is_unique = to_instants(texts, replace(time, repeated_hour=None))
+        second, _ = to_instants(texts, replace(time, repeated_hour="second"))
+        is_second = pa.nulls(len(texts), pa.bool_()) if is_second is None else is_second
+        is_known = pc.or_(is_unique, pc.or_(is_second.is_valid(), pc.fill_null(pc.equal(first, second), True)))
+        return pc.if_else(pc.fill_null(is_second, False), second, first), is_known
     encoded = texts.dictionary_encode()  # devices that measure together send the same text
     distinct = encoded.dictionary
     micros, is_unique = (_epochs(distinct, time.format), None) if time.format in MICROS_PER else _dates(distinct, time)
@@ -57,17 +69,37 @@ def to_instants(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
 
 
 def _epochs(texts: pa.Array, unit: str) -> pa.Array:
-    """Fractions count, but nanoseconds are whole and cut to microseconds, as a double has too few digits; before 1970 is null."""
+    """Fractions count, but nanoseconds are cut to microseconds: from their digits, as a double has too few, unless they have an exponent;
+    before 1970 is null."""
     if unit == "epoch_ns":
         digits = pc.struct_field(pc.extract_regex(pc.utf8_trim(texts, CONTROLS), NANOS), "micros")
-        return pc.binary_join_element_wise("0", digits, "").cast(pa.int64())
-    micros = pc.round(pc.multiply(to_numbers(texts), MICROS_PER[unit]), round_mode="half_towards_infinity")
+        whole = pc.binary_join_element_wise("0", digits, "").cast(pa.int64())
+        with_exponent = pc.if_else(pc.match_substring(texts, "e", ignore_case=True), texts, None)
+        micros = pc.floor(pc.divide(to_numbers(with_exponent), 1_000.0))
+    else:
+        whole = pa.nulls(len(texts), pa.int64())
+        micros = pc.round(pc.multiply(to_numbers(texts), MICROS_PER[unit]), round_mode="half_towards_infinity")
     is_sound = pc.and_(pc.greater_equal(micros, 0.0), pc.less(micros, float(YEAR_10000)))
-    return pc.if_else(is_sound, micros, None).cast(pa.int64())
+    return pc.coalesce(whole, pc.if_else(is_sound, micros, None).cast(pa.int64()))
+
+
+def _serials(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
+    """Read days of a spreadsheet, of local time: to the nearest second, or millisecond (EXACT_DAYS)."""
+    per_second = pc.if_else(pc.match_substring_regex(texts, EXACT_DAYS), 1_000.0, 1.0)
+    units = pc.round(pc.multiply(to_numbers(texts), pc.multiply(per_second, float(DAY))), round_mode="half_towards_infinity")
+    millis = pc.multiply(units, pc.divide(1_000.0, per_second))
+    is_sound = pc.fill_null(pc.and_(pc.greater_equal(millis, 0.0), pc.less(millis, YEAR_10000 / 1_000)), False)
+    whole = _whole(pc.if_else(is_sound, millis, 0.0).cast(pa.int64()))
+    seconds = whole // 1_000 + DAY_0_OF_EXCEL * DAY
+    offsets, _, is_unique = _offsets(None, seconds, time)
+    micros = pa.array((seconds - offsets) * SECOND + whole % 1_000 * 1_000)
+    return pc.if_else(is_sound, micros, None), pa.array(is_unique)
 
 
 def _dates(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array | None]:
     """Return microseconds and uniqueness; the latter is None if no local time can be there twice."""
+    if time.format == EXCEL:
+        return _serials(texts, time)
     if time.format != "iso":
         return _of_pattern(texts, time)
     plain = pc.if_else(pc.match_substring_regex(texts, OF_ARROW), texts, None).cast(INSTANT).cast(pa.int64())
@@ -82,16 +114,18 @@ def _of_pattern(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
     groups = pc.extract_regex(texts, time_expression(time.format))
     is_found = groups.is_valid()
     fields = {field.name: groups.field(n).filter(is_found) for n, field in enumerate(groups.type)}
-    seconds, is_date = _local_seconds(fields)
+    micros_of_second = _micros(fields, pc.sum(is_found).as_py() or 0)
+    seconds, is_date = _local_seconds(fields, micros_of_second)
     offsets, is_zone, is_unique = _offsets(fields.get("zone"), seconds, time)
-    micros = pa.array((seconds - offsets) * SECOND + _micros(fields.get("fraction"), len(seconds)), mask=~(is_date & is_zone))
+    micros = pa.array((seconds - offsets) * SECOND + micros_of_second, mask=~(is_date & is_zone))
     places = np.cumsum(is_found.to_numpy(zero_copy_only=False)) - 1
     at = pa.array(places, mask=~is_found.to_numpy(zero_copy_only=False))
     return micros.take(at), pa.array(is_unique).take(at)
 
 
-def _local_seconds(fields: dict[str, pa.Array]) -> tuple[Whole, NDArray[np.bool_]]:
-    """Seconds since 1970 of the date and the time of day, in whatever zone they are; and whether there is such a date and time."""
+def _local_seconds(fields: dict[str, pa.Array], micros_of_second: Whole) -> tuple[Whole, NDArray[np.bool_]]:
+    """Seconds since 1970 of the date and the time of day, in whatever zone they are; and whether there is such a date and time. 24:00 ends
+    its day."""
     count = len(next(iter(fields.values())))
 
     def whole(name: str, default: int) -> Whole:
@@ -104,15 +138,28 @@ def _local_seconds(fields: dict[str, pa.Array]) -> tuple[Whole, NDArray[np.bool_
     month = _months(fields["name"]) if "name" in fields else whole("month", 1)
     day, minute, second = whole("day", 1), whole("minute", 0), whole("second", 0)
     half, day_of_year = whole("half", 0), whole("day_of_year", 1)
-    of_noon = pc.equal(pc.ascii_upper(fields["noon"]), "PM").to_numpy(zero_copy_only=False) if "noon" in fields else np.zeros(count, bool)
+    of_noon = (
+        pc.starts_with(pc.ascii_upper(fields["noon"]), "P").to_numpy(zero_copy_only=False) if "noon" in fields else np.zeros(count, bool)
+    )
     hour = half % 12 + 12 * of_noon if "half" in fields else whole("hour", 0)
     january = (year - 1970) * 12
     first_day, last_day_of_year = _first_day(january + month - 1), _first_day(january + 12) - _first_day(january)
-    is_sound = (hour < 24) & (minute < 60) & (second < 60) & (month >= 1) & (month <= 12)
+    is_midnight = (hour == 24) & (minute == 0) & (second == 0) & (micros_of_second == 0)
+    is_sound = ((hour < 24) | is_midnight) & (minute < 60) & (second < 60) & (month >= 1) & (month <= 12)
     is_sound &= (day >= 1) & (day <= _first_day(january + month) - first_day) & (day_of_year >= 1) & (day_of_year <= last_day_of_year)
     if "half" in fields:
         is_sound &= (half >= 1) & (half <= 12)
-    return (first_day + day + day_of_year - 2) * DAY + hour * 3600 + minute * 60 + second, is_sound
+    days = first_day + day + day_of_year - 2
+    if "week" in fields and (is_week := (week := whole("week", -1)) >= 0).any():
+        monday, next_monday = _first_monday(_first_day(january)), _first_monday(_first_day(january + 12))
+        days = np.where(is_week, monday + 7 * (week - 1) + whole("weekday", 1) - 1, days)
+        is_sound &= ~is_week | ((week >= 1) & (monday + 7 * week <= next_monday))
+    return days * DAY + hour * 3600 + minute * 60 + second, is_sound
+
+
+def _first_monday(january_1: Whole) -> Whole:
+    """Days from 1970 to the Monday of the week that holds 4 January."""
+    return january_1 + 3 - (january_1 + 6) % 7
 
 
 def _months(names: pa.Array) -> Whole:
@@ -125,10 +172,13 @@ def _first_day(months: Whole) -> Whole:
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _micros(fractions: pa.Array | None, count: int) -> Whole:
-    if fractions is None:
+def _micros(fields: dict[str, pa.Array], count: int) -> Whole:
+    """Read the fraction of a second; digits of `parts_3` are a number of thousandths."""
+    name = next((name for name in fields if name.startswith(("fraction", "parts"))), None)
+    if name is None:
         return np.zeros(count, np.int64)
-    digits = pc.utf8_rpad(pc.utf8_slice_codeunits(pc.fill_null(fractions, ""), 0, 6), 6, "0")
+    texts, width = pc.fill_null(fields[name], ""), int(name.partition("_")[2] or 0)
+    digits = pc.utf8_rpad(pc.utf8_slice_codeunits(pc.utf8_lpad(texts, width, "0") if width else texts, 0, 6), 6, "0")
     return _whole(digits.cast(pa.int64()))
 
 

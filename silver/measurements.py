@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from bronze.schema import INSTANT
 from silver.binary_rows import binary_rows
 from silver.csv_rows import csv_rows
-from silver.instants import to_instants
+from silver.instants import NUMBER_FORMATS, to_instants
 from silver.json_rows import as_text, json_rows
-from silver.numbers import found, to_numbers, to_numbers_or_switches
+from silver.numbers import found, to_numbers, to_numbers_or_switches, with_points
 from silver.policy import SilverConfig
 from silver.records import Rows, Values
 from silver.spec import Origin, PayloadFormat
@@ -28,6 +28,8 @@ from silver.spec import Origin, PayloadFormat
 UTF_8 = "utf-8"
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
+REPEATED_HOUR, SECOND_HOUR = "repeated_hour", b"second"
+"""A header of an event in bronze, which says by the order of its file which of two local times it has; and what it says of the second."""
 ATTRIBUTES = pa.map_(pa.string(), pa.string())
 MEASUREMENTS = pa.schema(
     [
@@ -87,14 +89,15 @@ def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
 
 
 def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterator[pa.Table]:
-    """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events. A payload
-    longer than `max_payload_bytes` is not read."""
+    """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events, and
+    received_at or headers if the time of the shape is beside the payload. A payload longer than
+    `max_payload_bytes` is not read."""
     payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
     lengths = pc.binary_length(payloads)
     decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads, shape.encoding)
     small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
     for rows in payload_rows(small, _whole(events["header"]), shape):
-        event_time, is_local_time_unique = to_instants(_texts(rows.values(shape.time.field)), shape.time)
+        event_time, is_local_time_unique = _times(rows, events, shape)
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
         of_row = {
@@ -108,6 +111,29 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
         }
         for cells in _one_a_row(rows, shape, positions) if shape.value is not None else _one_a_metric(rows, shape):
             yield _table(of_row, cells, max(len(shape.metrics), 1))
+
+
+def _times(rows: Rows, events: pa.Table, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
+    """Return the instant of each row, and whether its local time is there once."""
+    if shape.time.arrival:
+        return rows.of_event(_whole(events["received_at"])), pa.repeat(True, len(rows.event_at))
+    is_second = rows.of_event(_said_second(_whole(events["headers"]))) if shape.time.is_beside_payload else None
+    return to_instants(time_texts(rows, shape), shape.time, is_second)
+
+
+def time_texts(rows: Rows, shape: PayloadFormat) -> pa.Array:
+    """The text of the time of each row: of several fields joined by a blank; null where one of them is absent."""
+    parts = [_texts(rows.values(part)) for part in shape.time.parts]
+    texts = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*map(_named, parts), " ")
+    return with_points(texts, shape.decimal, shape.thousands) if shape.time.format in NUMBER_FORMATS else texts
+
+
+def _said_second(headers: pa.Array) -> pa.Array:
+    """Whether events are of the second of two hours by REPEATED_HOUR among their headers; null where none says it."""
+    entries = pc.list_flatten(headers)
+    is_it = pc.equal(pc.struct_field(entries, "key"), REPEATED_HOUR)
+    at = pc.index_in(pa.array(np.arange(len(headers))), pc.list_parent_indices(headers).filter(is_it).cast(pa.int64()))
+    return pc.equal(pc.struct_field(entries, "value").filter(is_it).take(at), SECOND_HOUR)
 
 
 def payload_rows(payloads: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Iterable[Rows]:
@@ -222,7 +248,7 @@ def _attributes(rows: Rows, shape: PayloadFormat) -> pa.Array:
 
 def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) -> tuple[pa.Array, np.ndarray, np.ndarray]:
     """Return the same as `_numbers`, with the words that conf has for values; and where a value says that nothing was measured."""
-    number, is_filled = _numbers(values)
+    number, is_filled = _numbers(values, shape)
     is_no_value = np.zeros(len(is_filled), bool)
     if shape.words or shape.not_measured:
         texts = pc.utf8_lower(pc.utf8_trim(_texts(_without_blanks(values)), ' "'))
@@ -230,23 +256,24 @@ def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) ->
             of_metric = pc.if_else(pc.equal(metric, name), texts, None)
             number = pc.coalesce(found(of_metric, {word.lower(): value for word, value in words.items()}), number)
         no_values = pa.array([word.strip(" ").lower() for word in shape.not_measured], pa.string())
-        no_numbers = to_numbers(no_values)
+        no_numbers = to_numbers(with_points(no_values, shape.decimal, shape.thousands))
         is_word = pc.or_(pc.is_in(texts, no_values), pc.is_in(number, no_numbers.filter(pc.is_finite(no_numbers))))
         is_no_value = is_word.to_numpy(zero_copy_only=False) | (~is_filled & ("" in shape.not_measured))
         number = pc.if_else(pa.array(is_no_value), None, number)
     return number, is_filled, is_no_value
 
 
-def _numbers(values: Values) -> tuple[pa.Array, np.ndarray]:
+def _numbers(values: Values, shape: PayloadFormat) -> tuple[pa.Array, np.ndarray]:
     """Numbers, null where there is none; and where there is a value, whatever it is."""
     if isinstance(values, pa.Array):
         values = _named(values)
-        return to_numbers_or_switches(values), values.is_valid().to_numpy(zero_copy_only=False)
+        return to_numbers_or_switches(with_points(values, shape.decimal, shape.thousands)), values.is_valid().to_numpy(zero_copy_only=False)
     try:
         numbers = pa.array(values, pa.float64())
     except (ValueError, TypeError):  # nearly all are numbers that a double can hold
         values = _without_blanks(values)
-        texts = to_numbers_or_switches(pa.array((as_text(value) if isinstance(value, str) else None for value in values), pa.string()))
+        texts = pa.array((as_text(value) if isinstance(value, str) else None for value in values), pa.string())
+        texts = to_numbers_or_switches(with_points(texts, shape.decimal, shape.thousands))
         numbers = pc.coalesce(texts, pa.array(map(_number, values), pa.float64()))
         return numbers, np.fromiter((value is not None for value in values), bool, len(values))
     # JSON has no infinities: what is beyond all doubles is no number.

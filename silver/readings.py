@@ -76,6 +76,9 @@ def accepted(
     read = [F.lit(None).cast("string").alias(name) if is_unread else name for name, is_unread in unread.items()]
     pickled = [dumps((of_batches, conditions(of_batches))) for of_batches in configs]
     in_worker = partial(_accepted, pickled, [earlier.end for earlier in former], load, is_timed)
+    beside = {"received_at": any(shape.time.arrival is True for shape in shapes)}
+    beside |= {"headers": any(shape.time.repeated_hour == "in_order" for shape in shapes)}
+    read += [name for name, is_read in beside.items() if is_read]
     return events.select(*OF_EVENT, "payload", *read).mapInArrow(in_worker, from_arrow_schema(READINGS))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -60,6 +60,9 @@ class Reasons:
         def of_nothing() -> str:
             return said(Origin(shape.value)) if shape.value else f"none of {', '.join(fields)} has a value"
 
+        def of_time() -> Iterator[str]:
+            return map(said, map(Origin, shape.time.parts))
+
         return {
             "payload_is_small_enough": lambda: f"{len(payload):,} bytes are more than policy.max_payload_bytes",
             "payload_is_utf8": lambda: _unreadable(payload, row["header"], shape),
@@ -67,8 +70,8 @@ class Reasons:
             SOMETHING_IS_MEASURED: of_nothing,
             "device_is_present": lambda: said(shape.device),
             "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
-            "event_time_is_valid": lambda: said(Origin(shape.time.field), _format(self._value(shape.time.field, row, shape), shape.time)),
-            "local_time_is_unique": lambda: said(Origin(shape.time.field), "comes twice or never; see repeated_hour"),
+            "event_time_is_valid": lambda: " and ".join((*of_time(), *_format(self._time_text(row, shape), shape))),
+            "local_time_is_unique": lambda: " and ".join((*of_time(), "comes twice or never; see repeated_hour")),
             "value_is_a_number": lambda: said(Origin(shape.value or fields[row["part"] % len(fields)])),
             "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
             "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
@@ -82,6 +85,10 @@ class Reasons:
         asked = {name: value for name, value in row.items() if re.search(rf"\b{name}\b", re.sub("'[^']*'", "", holds))}
         asked |= {name: as_text(self._value(path, row, shape)) for name, path in shape.attributes.items() if f"'{name}'" in holds}
         return ", ".join(f"{name} is {value}" for name, value in asked.items()) or f"not {holds}"
+
+    def _time_text(self, row: Mapping[str, Any], shape: PayloadFormat) -> str | None:
+        texts = [text for part in shape.time.parts if (text := as_text(self._value(part, row, shape))) is not None]
+        return " ".join(texts) if len(texts) == len(shape.time.parts) else None
 
     def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
         """Return a field as it stands in the payload; None if it is absent or null."""
@@ -109,10 +116,14 @@ def _undeclared(name: str, names: Collection[str], file: str) -> str:
     return f"{shortened(name)} is not in {file}" + (f"; did you mean {shortened(near[0])}?" if near else "")
 
 
-def _format(value: Any, time: Time) -> str:
-    texts = pa.array([as_text(value)], pa.string())
+def _format(text: str | None, shape: PayloadFormat) -> list[str]:
+    if not shape.time.parts:
+        return ["its source does not say when it came"]
+    if text is None:
+        return []
+    texts = pa.array([text], pa.string())
     micros = {format: to_instants(texts, Time("time", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
-    return f"not {time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])
+    return [f"not {shape.time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])]
 
 
 def _unreadable(payload: bytes, header: str | None, shape: PayloadFormat) -> str:

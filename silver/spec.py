@@ -64,23 +64,42 @@ class Origin(Setting):
     """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""
 
 
-@dataclass(frozen=True)
-class Time(Setting):
-    """When a measurement was made."""
+_ONE_TIME = [{"required": ["field"]}, {"required": ["fields"]}, {"required": ["arrival"]}]
 
-    field: Text = Field(examples=["ts"], description=_PATH)
+
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"oneOf": _ONE_TIME}))
+class Time(Setting):
+    """When a measurement was made; set exactly one of `field`, `fields` and `arrival`."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("field", "fields", "arrival")
+    field: OrAbsent[Text] = Field(default=None, examples=["ts"], description=_PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
-        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "dd/MM/yyyy HH:mm:ss"]
+        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "excel", "dd/MM/yyyy HH:mm:ss"]
     )
-    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
+    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, `excel` (days of a spreadsheet), or a Spark datetime pattern such as
+    `dd/MM/yyyy HH:mm:ss`."""
     time_zone: Text = Field(default="UTC", examples=["UTC", "Europe/Brussels"])
     """IANA name of the zone of times that name none themselves."""
-    repeated_hour: OrAbsent[Literal["first", "second"]] = Field(default=None, examples=["first"])
-    """Which of the two a local time is that comes twice, when summer time ends. Then a time that is skipped, when it begins, is read too.
-    Without this, rows with such times are quarantined."""
+    repeated_hour: OrAbsent[Literal["first", "second", "in_order"]] = Field(default=None, examples=["first"])
+    """Which of the two a local time is that comes twice, when summer time ends; `in_order`, for files: the order of rows says it. Then a
+    time that is skipped, when it begins, is read too. Without this, rows with such times are quarantined."""
+    fields: UniqueSome[Text] = Field(default=(), examples=[["Date", "Time"]])
+    """Fields that are joined by a blank before `format` reads them."""
+    arrival: OrAbsent[Literal[True]] = Field(default=None, examples=[True])
+    """The time is when the source received the message, `received_at` of bronze: for devices that send no time."""
 
     def problems(self) -> Iterator[Problem]:
         yield from problems_of_zone("time_zone", self.time_zone)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The fields that hold the time; none if it is the arrival."""
+        return (self.field,) if self.field else self.fields
+
+    @property
+    def is_beside_payload(self) -> bool:
+        """Whether bronze has the time, or a part of it, beside the payload."""
+        return self.arrival is True or self.repeated_hour == "in_order"
 
 
 @dataclass(frozen=True)
@@ -120,6 +139,11 @@ def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
 
 _Fields = Some[dict[Annotated[Key, Names("metrics")], MeasuredField]]
 MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schema_input_type=_Fields | UniqueSome[Key])]
+
+_Marks = UniqueSome[Text]
+CommentMarks = Annotated[
+    _Marks, BeforeValidator(lambda written: [written] if isinstance(written, str) else written, json_schema_input_type=Text | _Marks)
+]
 
 
 @dataclass(frozen=True)
@@ -167,6 +191,16 @@ class PayloadFormat(Setting):
     encoding: Encoding = Field(default="utf-8", examples=["latin-1", "windows-1252", "utf-16"])
     """JSON and CSV: the encoding of the text, by a name that Python's codecs know. A file that is in another is left out and told; utf-16
     without a byte order mark is little-endian."""
+    decimal: Literal[".", ","] = Field(default=".", examples=[","])
+    """The mark before the fraction of a number that is a text, as all of CSV are."""
+    thousands: OrAbsent[Literal[".", ",", "'", " "]] = Field(default=None, examples=["."])
+    """The mark between groups of three digits of such a number, which may stand there or not; a number with other marks is none."""
+    skip_lines: Annotated[Whole, Field(ge=0, le=900)] = Field(default=0, examples=[3])
+    """CSV files: how many lines stand before the header, or before the first row where there is none."""
+    comment: CommentMarks = Field(default=(), examples=["#", ["#", "Total", "$RT_"]])
+    """CSV: how lines begin that are no rows, such as comments and footers; before the header too."""
+    ragged: Flag = Field(default=False, examples=[True])
+    """CSV: whether a row may lack values at its end, or have empty ones more; else it is unreadable."""
     words: Hidden[dict[str, dict[str, float]]] = Field(default_factory=dict)
     """Texts that stand for a value, such as `on` for 1, by metric."""
     schemas: Hidden[dict[str, tuple[str, ...]]] = Field(default_factory=dict)
@@ -194,7 +228,12 @@ class PayloadFormat(Setting):
     def fields(self) -> list[str]:
         of_origins = [origin.field for _, origin in self.origins if origin.field is not None]
         measured = [*self.metrics.values(), *([self.value] if self.value else [])]
-        return list(dict.fromkeys([*of_origins, self.time.field, *measured, *self.attributes.values()]))
+        return list(dict.fromkeys([*of_origins, *self.time.parts, *measured, *self.attributes.values()]))
+
+    @property
+    def header_field(self) -> str:
+        """The field by whose name a header that comes again is known."""
+        return next(iter((*self.time.parts, *self.fields)), "")
 
     @property
     def origins(self) -> list[tuple[str, Origin]]:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from functools import cache
 
 ISO = (
-    r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?(?: ?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
+    r"(?P<year>[0-9]{4})-(?:(?P<month>[0-9]{2})-(?P<day>[0-9]{2})|W(?P<week>[0-9]{2})-(?P<weekday>[1-7])|(?P<day_of_year>[0-9]{3}))[ Tt]"
+    r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]+))?)?"
+    r"(?: ?(?P<zone>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 )
-"""A day and a minute are required, a second before a zone; digits of a fraction beyond the sixth are cut off."""
+"""A day and a minute are required; digits of a fraction beyond the sixth are cut off."""
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FULL_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 NUMBERS = {"M": "month", "d": "day", "H": "hour", "h": "half", "m": "minute", "s": "second"}
@@ -21,10 +22,12 @@ ZONES |= {"z": r"[+-][0-9]{2}:[0-9]{2}(?::[0-9]{2})?|[A-Za-z]+(?:[/_+-][A-Za-z0-
 GROUPS = {letter: f"(?P<{name}>[0-9]{{1,2}})" for letter, name in NUMBERS.items()}
 GROUPS |= {letter * 2: f"(?P<{name}>[0-9]{{2}})" for letter, name in NUMBERS.items()}
 GROUPS |= {letters: f"(?P<zone>{zone})" for letters, zone in ZONES.items()}
-GROUPS |= {"MMM": f"(?P<name>{'|'.join(MONTHS)})", "MMMM": f"(?P<name>{FULL_MONTHS})", "a": "(?P<noon>AM|PM)"}
+GROUPS |= {"MMM": f"(?P<name>{'|'.join(MONTHS)})", "MMMM": f"(?P<name>{FULL_MONTHS})", "a": r"(?P<noon>[AP](?:\.?M\.?)?)"}
 GROUPS |= {"y": "(?P<year>-?[0-9]{1,4})", "yy": "(?P<short>[0-9]{2})"}
 GROUPS |= {"D": "(?P<day_of_year>[0-9]{1,3})", "DDD": "(?P<day_of_year>[0-9]{3})"}
 TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
+BEFORE_FRACTION = re.compile(r".*[.,s]['\[]*", re.DOTALL)
+"""What stands before a fraction of a second; elsewhere S is a whole number of its own, such as 5 for 0.005 s by SSS."""
 NUMBER, OF_ANY_LENGTH = re.compile(r"MM?|([ydDHhmsS])\1*"), re.compile(r"[yMdDHhms]|SS+")
 REMEDY = "write for example yyyy-MM-dd HH:mm:ss, where MM is the month and mm are minutes"
 HINTS = {"D": "write dd for the day of the month, DDD for that of the year", "Y": "write yyyy-MM-dd", "T": "write 'T' with its quotes"}
@@ -47,6 +50,8 @@ def time_expression(pattern: str) -> str:
 
 
 def _part(token: re.Match[str]) -> str:
+    if token[2] == "S" and not BEFORE_FRACTION.fullmatch(token.string, 0, token.start()):
+        return f"(?P<parts_{len(token[0])}>[0-9]{{1,{len(token[0])}}})"
     if token[2]:
         return _group(token[0])
     literal = token[0] if token[1] is None else token[1].replace("''", "'") or "'"

@@ -12,11 +12,12 @@ from orchestration.conf.structure import Finding, where
 from silver.spec import ELEMENT
 from silver.time_patterns import time_expression
 
-CSV_ONLY = ("header", "columns", "separator", "quote")
-ONLY_OF_FILES = ("files", "settle_seconds", "header")
-NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns")
+CSV_ONLY = ("header", "columns", "separator", "quote", "skip_lines", "comment", "ragged")
+ONLY_OF_FILES = ("files", "settle_seconds", "header", "skip_lines")
+NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "excel")
 PROBABLY_WRONG = {
     "^(?!.*([Hhs]m|m[Hhs])).*m": "has minutes (m) that stand beside no hour; MM is the month, mm are minutes",
+    "[Hh]s": "has seconds (s) beside the hour; mm are minutes, as in HH:mm:ss",
     "^(?!.*a).*h": "has hours up to 12 (h) and no AM or PM (a); write HH for hours up to 23",
     "^(?!.*s).*S": "has a fraction of a second (S) and no second; write ss for seconds",
 }
@@ -108,6 +109,11 @@ def _check_format(base: Base, source: SourceSettings, written: Collection[str]) 
         yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
     if source.format == "csv" and source.separator == source.quote:
         yield Finding.of((*base, "quote"), "is also its separator; choose another")
+    if source.thousands == source.decimal:
+        yield Finding.of((*base, "thousands"), "is also its decimal mark; remove it, or set `decimal` too")
+    if source.time.repeated_hour == "in_order" and (source.chosen[0] not in ("path", "s3") or source.each or source.format == "parquet"):
+        problem = "is in_order, which is for rows of text files, one measurement or row of them a line; write first or second"
+        yield Finding.of((*base, "time", "repeated_hour"), problem)
     if "encoding" in written and (source.delta or source.format not in ("json", "csv")):
         other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
         yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
@@ -131,10 +137,11 @@ def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
 
 def _fields(base: Base, source: SourceSettings) -> list[tuple[Path, str]]:
     """Every field that the source reads, with where it is set."""
-    single = [(key, origin.field) for key, origin in source.origins if origin.field] + [("time", source.time.field)]
+    single = [(key, origin.field) for key, origin in source.origins if origin.field]
     single += [("value", source.value)] if source.value else []
     return [
         *(((*base, key, "field"), field) for key, field in single),
+        *(((*base, "time", "field" if source.time.field else "fields"), field) for field in source.time.parts),
         *(((*base, "metrics", name), at) for name, at in source.metrics.items()),
     ]
 

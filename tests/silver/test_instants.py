@@ -87,7 +87,7 @@ def test_nanoseconds_are_cut_to_microseconds_without_losing_a_digit() -> None:
     assert instants.to_pylist() == [
         at("00:00:00.123456"),
         datetime(1970, 1, 1, tzinfo=UTC),
-        None,
+        datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
         None,
         datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
     ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from silver.csv_rows import MAX_COLUMNS
+from silver.csv_rows import LONGEST_HEADER
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, at, events, silver
 
@@ -87,9 +87,9 @@ def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from
     )
     lines = ['"1","2025-12-31 14:19:00",23.7,26', '"2",2025-12-31 14:20:00,,"27"\r', "3,2025-12-31 14:21:00", "2025-12-31 14:22:00,23.7,26"]
     lines.append("5,2025-12-31 14:22:00,23.7,26,1")
-    more = "," * (MAX_COLUMNS - 2)
+    more = "," * (LONGEST_HEADER - len("Humidity,date,Temperature"))
     rows = [events(lines, header=',"date","Temperature","Humidity"')]
-    for row, end in ((10, ""), (11, more)):
+    for row, end in ((10, ""), (11, f"{more},")):
         rows.append(events([f"26,2025-12-31 14:23:00,23.7{end}"], header=f"Humidity,date,Temperature{end}", first=row))
     readings, quarantined = silver(pa.concat_tables(rows), shape)
     assert [row.device_id for row in readings] == ["room"] * 5

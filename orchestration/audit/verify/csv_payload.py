@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from silver.spec import PayloadFormat
 
-MOST_NAMES = 64
-"""Names that the header of a file may have; conf may list more columns."""
+LONGEST_HEADER = 65_536
+"""Letters that the header of a file may have; conf may list more columns."""
 LEAST_VISIBLE = 0x20
 
 Row = dict[str, str | None]
@@ -22,20 +22,26 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
         names = split(header or "") if shape.has_header else None
         if not shape.columns:
             is_clear = names is not None and not any(names.count(field) > 1 for field in shape.fields)
-            return names if names and len(names) <= MOST_NAMES and is_clear else None
+            return names if names and len(header or "") <= LONGEST_HEADER and is_clear else None
         # Bronze puts a separator before a header that does not name the numbers of its rows.
         is_numbered = names is not None and names[0] is None and len(names) - 1 == len(shape.columns)
         return [*[None] * is_numbered, *shape.columns]
 
     def read(line: str, header: str | None) -> Row | None:
-        if not line.strip(" \t\r\ufeff") or line == header:  # bronze says of a further header that it is its own
+        if (
+            not line.strip(" \t\r\ufeff") or line == header or line.startswith(shape.comment)
+        ):  # bronze says of a further header that it is its own
             return {}
         cells, names = split(line.removeprefix("\ufeff").rstrip(" ")), names_of(header)
-        if cells is None or names is None or len(cells) != len(names):
+        if cells is None or names is None:
+            return None
+        if shape.ragged and not any(cells[len(names) :]):
+            cells = [*cells[: len(names)], *[None] * (len(names) - len(cells))]
+        if len(cells) != len(names):
             return None
         row = {name: cell for name, cell in zip(names, cells, strict=True) if name is not None}
         # The line with the names may come again.
-        return {} if row.get(shape.time.field) == shape.time.field else row
+        return {} if row.get(shape.header_field) == shape.header_field else row
 
     return read
 

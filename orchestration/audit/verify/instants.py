@@ -3,6 +3,7 @@
 Reading raises nothing. A format may be a pattern, as conf/sources.yml writes it (yyyy-MM-dd HH:mm:ss).
 """
 
+import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -20,14 +21,16 @@ from silver.spec import Time
 MICROS = 1_000_000
 MICROS_PER = {"epoch_s": MICROS, "epoch_ms": 1_000, "epoch_us": 1}
 NANOSECONDS = "epoch_ns"
+NUMBER_FORMATS = (*MICROS_PER, NANOSECONDS, "excel")
 YEAR_1, YEAR_10000 = -62_135_596_800 * MICROS, 253_402_300_800 * MICROS
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAYS_IN_400_YEARS = 146_097
+SPREADSHEET, DAY_0_OF_SPREADSHEET = "excel", date(1899, 12, 30).toordinal() - EPOCH_DAY
 ISO = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})"
-    r"(?::([0-9]{2})(?:\.([0-9]+))?(?: ?(Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
+    r"([0-9]{4})-([0-9]{2}-[0-9]{2}|W[0-9]{2}-[1-7]|[0-9]{3})[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
+    r"(?: ?([Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 )
-"""A day and a minute are required, a second before a zone; digits of a fraction beyond the sixth are cut off."""
+"""A day and a minute are required; digits of a fraction beyond the sixth are cut off."""
 OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})?:?([0-9]{2})?")
 LARGEST_OFFSET_SECONDS = 18 * 3600
 
@@ -79,6 +82,8 @@ def reader(time: Time) -> Reader:
     if time.format == NANOSECONDS:
         return _of_nanoseconds
     zone = ZoneInfo(time.time_zone)
+    if time.format == SPREADSHEET:
+        return _spreadsheet_reader(zone, time.repeated_hour)
     fields_of = _iso_fields if time.format == "iso" else _fields_reader(time.format)
 
     @lru_cache(maxsize=65_536)  # devices that measure together send the same text
@@ -113,23 +118,53 @@ def _epoch_reader(micros_per_unit: int) -> Reader:
 
 
 def _of_nanoseconds(text: str) -> Instant | None:
-    """Whole ones, of which the last three digits are cut off."""
-    digits = text.strip(BLANKS)
+    """Nanoseconds, of which the last three digits are cut off; with an exponent as a float holds them."""
+    digits, _, fraction = text.strip(BLANKS).partition(".")
+    if "e" in text.lower():
+        amount = number(text)
+        micros = math.floor(amount / 1_000) if amount is not None and math.isfinite(amount) else -1
+        return (micros, True) if 0 <= micros < YEAR_10000 else None
+    if fraction.strip("0123456789"):
+        return None
     micros = int(digits) // 1000 if digits.isascii() and digits.isdigit() and len(digits) <= 21 else YEAR_10000
     return (micros, True) if micros < YEAR_10000 else None
+
+
+def _spreadsheet_reader(zone: ZoneInfo, repeated_hour: str | None) -> Reader:
+    """Days of local time: to the second, or with nine decimals to the millisecond."""
+
+    def read(text: str) -> Instant | None:
+        days, per_second = number(text), 1_000 if re.search(r"\.[0-9]{9}", text) else 1
+        units = None if days is None else rounded(days * (86_400.0 * per_second))
+        if units is None or not 0 <= units * MICROS // per_second < YEAR_10000:
+            return None
+        seconds, rest = divmod(units, per_second)
+        day = date.fromordinal(EPOCH_DAY) + timedelta(days=DAY_0_OF_SPREADSHEET + seconds // 86_400)
+        hour, minute, second = seconds % 86_400 // 3600, seconds % 3600 // 60, seconds % 60
+        fields = Fields(day.year, day.month, day.day, hour, minute, second, rest * MICROS // per_second, None)
+        return _instant(fields, zone, repeated_hour)
+
+    return read
 
 
 def _iso_fields(text: str) -> Fields | None:
     match = ISO.fullmatch(text)
     if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    year, day, hour, minute, second, fraction, zone = match.groups()
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
-    return Fields(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micros, zone)
+    if day.startswith("W"):
+        ymd = _of_week(int(year), int(day[1:3]), int(day[4]))
+    elif day.isdigit():
+        ymd = _of_year(int(year), int(day))
+    else:
+        ymd = int(year), int(day[:2]), int(day[3:])
+    return None if ymd is None else Fields(*ymd, int(hour), int(minute), int(second or 0), micros, zone)
 
 
 def _instant(fields: Fields, declared: ZoneInfo, repeated_hour: str | None) -> Instant | None:
-    if fields.hour > 23 or fields.minute > 59 or fields.second > 59:
+    is_end_of_day = (fields.hour, fields.minute, fields.second, fields.micros) == (24, 0, 0, 0)
+    if (fields.hour > 23 and not is_end_of_day) or fields.minute > 59 or fields.second > 59:
         return None
     try:
         # The calendar repeats every 400 years; Python's begins in the year 1 and ends in 9999.
@@ -170,8 +205,9 @@ def _offset(match: re.Match[str]) -> int | None:
 def _offsets_at(fields: Fields, zone: ZoneInfo) -> tuple[int, int]:
     """Seconds ahead of UTC of a local time, twice the same where it is there once. In the hour that a change to winter time repeats, of the
     earlier and of the later; in the hour that is skipped, of before and of after."""
-    year = fields.year if 1 <= fields.year <= 9999 else fields.year % 400 + (400 if fields.year < 1 else 9200)
-    local = datetime(year, fields.month, fields.day, fields.hour, fields.minute, fields.second, tzinfo=zone)
+    year = fields.year if 1 <= fields.year < 9999 else fields.year % 400 + (400 if fields.year < 1 else 9200)
+    start = datetime(year, fields.month, fields.day, fields.hour % 24, fields.minute, fields.second, tzinfo=zone)
+    local = start + timedelta(days=fields.hour // 24)
     before, after = local.utcoffset(), local.replace(fold=1).utcoffset()
     return round((before or timedelta()).total_seconds()), round((after or timedelta()).total_seconds())
 
@@ -194,7 +230,7 @@ def _expression(pattern: str, piece: re.Match[str]) -> str:
         return {"[": "(?:", "]": ")?"}.get(literal) or re.escape(literal)
     if letter is None:
         return re.escape(quoted.replace("''", "'") or "'")
-    width = len(piece[0])
+    width, is_fraction = len(piece[0]), pattern[: piece.start()].rstrip("'[").endswith((".", ",", "s"))
     expressions = {
         "y": "(?P<short>[0-9]{2})" if width == 2 else f"(?P<year>-?[0-9]{{{width if width > 1 else '1,4'}}})",
         "M": f"(?P<name>{'|'.join(_names(width))})" if width > 2 else f"(?P<month>{_digits(width)})",
@@ -202,8 +238,8 @@ def _expression(pattern: str, piece: re.Match[str]) -> str:
             key: f"(?P<{name}>{_digits(width)})"
             for key, name in {"d": "day", "H": "hour", "h": "half", "m": "minute", "s": "second"}.items()
         },
-        "S": f"(?P<fraction>[0-9]{{1,{width}}})",
-        "a": "(?P<noon>AM|PM)",
+        "S": f"(?P<{'fraction' if is_fraction else f'number_{width}'}>[0-9]{{1,{width}}})",
+        "a": r"(?P<noon>[AP](?:M|\.M\.|\.M|M\.|\.)?)",
         "D": f"(?P<day_of_year>[0-9]{{{'3' if width == 3 else '1,3'}}})",
     }
     expression = expressions.get(letter) or (f"(?P<zone>{ZONED[piece[0]]})" if piece[0] in ZONED else None)
@@ -229,17 +265,30 @@ def _fields(texts: dict[str, str | None]) -> Fields | None:
     month = _names(3).index(str(texts["name"])[:3].title()) + 1 if texts.get("name") else whole("month", 1)
     year = 2000 + whole("short") if texts.get("short") else whole("year")
     micros = int((texts.get("fraction") or "")[:6].ljust(6, "0"))
-    month_and_day = _of_year(year, whole("day_of_year")) if texts.get("day_of_year") else (month, whole("day", 1))
-    if hour is None or month_and_day is None:
+    for name in texts:
+        if name.startswith("number_"):
+            micros = whole(name) * MICROS // 10 ** int(name.removeprefix("number_"))
+    ymd = _of_year(year, whole("day_of_year")) if texts.get("day_of_year") else (year, month, whole("day", 1))
+    if hour is None or ymd is None:
         return None
-    return Fields(year, *month_and_day, hour, whole("minute"), whole("second"), micros, texts.get("zone"))
+    return Fields(*ymd, hour, whole("minute"), whole("second"), micros, texts.get("zone"))
 
 
-def _of_year(year: int, day_of_year: int) -> tuple[int, int] | None:
-    """Month and day; None for day 366 of a year that has 365, and for day 0."""
+def _of_year(year: int, day_of_year: int) -> tuple[int, int, int] | None:
+    """Year, month and day; None for day 366 of a year that has 365, and for day 0."""
     alike = year % 400 + 400
     day = date(alike, 1, 1) + timedelta(days=day_of_year - 1)
-    return (day.month, day.day) if day.year == alike else None
+    return (year, day.month, day.day) if day.year == alike else None
+
+
+def _of_week(year: int, week: int, weekday: int) -> tuple[int, int, int] | None:
+    """Year, month and day of a day of an ISO week; None for a week that the year does not have. Weeks repeat every 400 years too."""
+    alike = year % 400 + 400
+    try:
+        day = date.fromisocalendar(alike, week, weekday)
+    except ValueError:
+        return None
+    return year + day.year - alike, day.month, day.day
 
 
 def _hour(hour: int, half: str | None, noon: str | None) -> int | None:
@@ -248,4 +297,4 @@ def _hour(hour: int, half: str | None, noon: str | None) -> int | None:
         return hour
     if not 1 <= int(half) <= 12:
         return None
-    return int(half) % 12 + (12 if (noon or "").upper() == "PM" else 0)
+    return int(half) % 12 + (12 if (noon or "").upper().startswith("P") else 0)

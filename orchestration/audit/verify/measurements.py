@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from orchestration.audit.verify.instants import instants_of
+from orchestration.audit.verify.event_times import event_times
 from orchestration.audit.verify.json_payload import as_text
-from orchestration.audit.verify.numerals import number, number_or_switch
+from orchestration.audit.verify.numerals import number, number_or_switch, with_point
 from orchestration.audit.verify.records import Record, binary_reader, path_of, reader
-from silver.spec import Origin, PayloadFormat, Time
+from silver.spec import Origin, PayloadFormat
 
 AS_JAVA = "tidemark.as_java"
 """How bytes that are not in their encoding become letters, as silver does it: one U+FFFD for half a surrogate pair, as Java; Python makes
@@ -59,7 +59,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
     of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
     rows = _rows(records, events["position"], shape)
-    event_time, is_local_time_unique = rows.instants(shape.time)
+    event_time, is_local_time_unique = event_times([rows.values(part) for part in shape.time.parts], rows.event_at, events, shape)
     of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
         "event_at": rows.event_at,
         "device_id": rows.names(shape.device),
@@ -135,11 +135,6 @@ class _Rows:
         assert origin.field is not None
         return _names(self.values(origin.field))
 
-    def instants(self, time: Time) -> tuple[pa.Array, pa.Array]:
-        encoded = pa.array(map(as_text, self.values(time.field)), pa.string()).dictionary_encode()
-        micros, is_unique = (values.take(encoded.indices) for values in instants_of(encoded.dictionary, time))
-        return micros, pc.fill_null(is_unique, True)
-
 
 class _Cells(NamedTuple):
     """The measurements of one metric, of all rows that have it. `row_at`: these rows; None: all of them. `metric_at`: the place of the
@@ -184,7 +179,7 @@ def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
             value is not NO_VALUE and (value is not None or (names_metric and metric is not None))
             for value, metric in zip(values, metrics.to_pylist(), strict=True)
         ]
-        yield _Cells(None, 0, metrics, _numbers(values), rows.count, pa.array(is_measured, pa.bool_()))
+        yield _Cells(None, 0, metrics, _numbers(values, shape), rows.count, pa.array(is_measured, pa.bool_()))
         return
     # A blank says that nothing was measured; its place is still counted.
     read = _reader(shape)
@@ -195,7 +190,7 @@ def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     for metric_at, (metric, values, row_at) in enumerate(zip(shape.metrics, measured, row_ats, strict=True)):
         metrics = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
         are_measured = pa.repeat(True, len(row_at))
-        yield _Cells(row_at, metric_at, metrics, _numbers([values[at] for at in row_at]), parts.take(row_at), are_measured)
+        yield _Cells(row_at, metric_at, metrics, _numbers([values[at] for at in row_at], shape), parts.take(row_at), are_measured)
     nothing = np.flatnonzero(count == 0)
     blanks = pa.nulls(len(nothing), pa.string()), pa.nulls(len(nothing), pa.float64())
     yield _Cells(nothing, 0, *blanks, parts.take(nothing), pa.repeat(False, len(nothing)))
@@ -227,8 +222,13 @@ def _reader(shape: PayloadFormat) -> Callable[[str | None, Any], Any]:
     words: dict[tuple[str | None, str | None], float] = {
         (metric, word.lower()): meant for metric, kind in shape.words.items() for word, meant in kind.items()
     }
+    to_number = partial(_number, shape)
     no_values = {word.strip(" ").lower() for word in shape.not_measured}
-    no_numbers = {amount for word in no_values if (amount := number(word)) is not None and math.isfinite(amount)}
+    no_numbers = {
+        amount
+        for word in no_values
+        if (amount := number(with_point(word, shape.decimal, shape.thousands))) is not None and math.isfinite(amount)
+    }
 
     def read(metric: str | None, value: Any) -> Any:
         if value is None:
@@ -236,7 +236,7 @@ def _reader(shape: PayloadFormat) -> Callable[[str | None, Any], Any]:
         text = as_text(value)
         word = None if text is None else text.strip(' "').lower()
         meant = words.get((metric, word), value)
-        return NO_VALUE if (word is not None and word in no_values) or _number(meant) in no_numbers else meant
+        return NO_VALUE if (word is not None and word in no_values) or to_number(meant) in no_numbers else meant
 
     return read
 
@@ -268,18 +268,18 @@ def _not_blank(value: Any) -> Any:
     return (value.strip(" ") or None) if isinstance(value, str) else value
 
 
-def _numbers(values: Sequence[Any]) -> pa.Array:
+def _numbers(values: Sequence[Any], shape: PayloadFormat) -> pa.Array:
     try:
         numbers = pa.array(values, pa.float64())
         return pc.if_else(pc.is_finite(numbers), numbers, None)
     except (ValueError, TypeError):  # nearly all are numbers that a float can hold
-        return pa.array(map(_number, values), pa.float64())
+        return pa.array(map(partial(_number, shape), values), pa.float64())
 
 
-def _number(value: Any) -> float | None:
+def _number(shape: PayloadFormat, value: Any) -> float | None:
     match value:
         case str():
-            return number_or_switch(value)
+            return number_or_switch(with_point(value, shape.decimal, shape.thousands))
         case float():
             return value if math.isfinite(value) else None
         case int():

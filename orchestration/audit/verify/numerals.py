@@ -6,6 +6,9 @@ from decimal import Decimal
 
 # Written so that no text, however long, makes the search go back over it.
 DECIMAL = re.compile(r"[\x00-\x20]*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[\x00-\x20]*")
+MARKED = re.compile(r"([+-]?)(.*?)([eE][+-]?[0-9]+)?", re.DOTALL)
+DIGITS_AND_MARKS = set("0123456789.,' \u00a0\u202f")
+NO_NUMBER = "a mark out of place"
 NOT_FINITE = {
     "nan": math.nan,
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
@@ -28,6 +31,23 @@ def number_or_switch(text: str) -> float | None:
     """Also true and false, which many devices send for switches: 1 and 0."""
     amount = number(text)
     return SWITCH.get(text.lower()) if amount is None else amount
+
+
+def with_point(text: str, decimal: str, thousands: str | None) -> str:
+    """A number with these marks as one with a point, other texts as they are; one with a mark elsewhere as a text that is no number."""
+    if decimal == "." and thousands is None:
+        return text
+    match = MARKED.fullmatch(text.strip(BLANKS))
+    sign, digits, exponent = match.groups("") if match else ("", text, "")
+    whole, mark, fraction = digits.partition(decimal)
+    marks = "[ \u00a0\u202f]" if thousands == " " else re.escape(thousands or decimal)
+    first, *groups = re.split(marks, whole) if thousands else [whole]
+    is_grouped = first.isdigit() and len(first) <= 3 and all(len(group) == 3 and group.isdigit() for group in groups)
+    is_whole = is_grouped if groups else first.isdigit() or (first == "" and mark and fraction)
+    is_plain = not set(f"{whole}{fraction}") - DIGITS_AND_MARKS
+    if is_plain and is_whole and (fraction.isdigit() or not fraction):
+        return f"{sign}{first}{''.join(groups)}.{fraction}{exponent}"
+    return NO_NUMBER if re.search(rf"[.,]|[0-9](?:{marks})[0-9]", text) else text
 
 
 def rounded(amount: float) -> int | None:

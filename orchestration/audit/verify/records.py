@@ -165,7 +165,7 @@ def _level_of(shape: PayloadFormat) -> Level:
 def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...]]:
     origins = [origin.field for origin in (shape.device, shape.zone, shape.metric, shape.unit) if origin and origin.field]
     of_values = (*shape.metrics.values(), *([shape.value] if shape.value else []), *shape.attributes.values())
-    for field in (*origins, shape.time.field, *of_values):
+    for field in (*origins, *shape.time.parts, *of_values):
         is_of_element, path = path_of(field, shape)
         if is_of_element == of_element:
             yield path

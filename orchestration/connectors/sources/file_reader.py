@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import dropwhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,12 +17,14 @@ import pyarrow.compute as pc
 
 from bronze.events import LINE_FEED, File, events, lines
 from expectations.wording import counted
+from orchestration.connectors.sources.csv_records import records
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
 from silver.csv_rows import above_rows, headers_among, is_numbered, twice_named
 from silver.reasons import shortened
+from silver.repeated_hours import RepeatedHours
 from silver.spec import PayloadFormat
 from silver.text_encoding import encoded
 
@@ -46,26 +47,29 @@ def events_of(
     if shape.format == PARQUET:
         yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
         return
-    end, first = _beginning(claim, shape.encoding)[1:]
-    first, hint = _without_hint(first, shape.encoding) if shape.has_header else (first, None)
-    number, count, above = "", 0, list[bytes]()
+    end, before, first = _beginning(claim, shape)[1:]
+    hint = next((line for line in before if _is_hint(line, shape.encoding)), None)
+    number, count, above = "", 0, [line for line in before if line != hint]
     if shape.has_header and first:
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
         number = shape.separator if is_numbered(header, [row for row in rows if row.strip()], shape) else ""
         landed = replace(landed, header=number + header, header_line=first[0])
-        if above := [first[n + 1] for n in above_rows(rows, shape)]:
-            example = shortened(above[0].decode(shape.encoding, "replace"))
-            reason = f"{counted(len(above), 'line')} between its header and its rows, such as {example}, {ABOVE}"
+        if below := [first[n + 1] for n in above_rows(rows, shape)]:
+            above += below
+            example = shortened(below[0].decode(shape.encoding, "replace"))
+            reason = f"{counted(len(below), 'line')} between its header and its rows, such as {example}, {ABOVE}"
             notices.append(Notice("file with further headers", {"file": position, "reason": reason}))
-    for piece in pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)):
-        payloads, begin = lines(piece, end), 0
+    hours = RepeatedHours(shape) if shape.time.repeated_hour == "in_order" else None
+    for rows_of_piece in records(pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)), end, landed.header, shape):
+        begin, payloads = 0, rows_of_piece
         if hint is not None:
             payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(hint, pa.binary())))
         for at, header in [*_further_headers(payloads, landed, shape), (len(payloads), "")]:
             for start in range(begin, at, PIECE_ROWS):
                 arrived = events(payloads[start : min(start + PIECE_ROWS, at)], landed)
                 count += len(arrived)
-                yield _beside_themselves(arrived, above, shape.encoding) if above else arrived
+                arrived = _beside_themselves(arrived, above, shape.encoding) if above else arrived
+                yield hours.with_hours(arrived) if hours else arrived
             if at < len(payloads):
                 landed, begin = replace(landed, header=number + header.removeprefix(MARK), header_line=payloads[at].as_py()), at + 1
 
@@ -85,7 +89,7 @@ def _further_headers(payloads: pa.BinaryArray, landed: File, shape: PayloadForma
     """Lines that name columns anew, with their text: what follows them is read by them."""
     if landed.header is None or shape.columns:
         return
-    may_be = np.flatnonzero(pc.match_substring(payloads, encoded(shape.time.field, shape.encoding)))
+    may_be = np.flatnonzero(pc.match_substring(payloads, encoded(shape.header_field, shape.encoding)))
     texts = [line.decode(shape.encoding, "replace") for line in payloads.take(pa.array(may_be)).to_pylist()]
     yield from ((int(may_be[n]), texts[n]) for n in headers_among(pa.array(texts, pa.string()), landed.header, shape))
 
@@ -115,7 +119,7 @@ def foreign(file: Path, shape: PayloadFormat) -> str | None:
     that."""
     own = shape.encoding
     try:
-        content, _, first = (b"", b"", []) if shape.format == PARQUET else _beginning(file, own)
+        content, _, _, first = (b"", b"", [], []) if shape.format == PARQUET else _beginning(file, shape)
     except OSError as error:  # what is gone is claimed by nobody
         if isinstance(error, PermissionError):
             return "it may not be read (permission denied): change its owner or its mode"
@@ -127,16 +131,24 @@ def foreign(file: Path, shape: PayloadFormat) -> str | None:
         return f"its first bytes are {content[:4].hex(' ')}, as in {other}, and not {own}; set `encoding: {other}`"
     if content and len(encoded("\n", own)) > 1 and not any(map(str.isascii, content.decode(own, "replace"))):
         return f"its first bytes are {content[:4].hex(' ')}, and nothing in it is of ASCII in {own}; set `encoding` to what it is"
-    first, _ = _without_hint(first, own)
     return _odd_header(first[0], shape) if first and shape.has_header else None
 
 
-def _without_hint(first: list[bytes], encoding: str) -> tuple[list[bytes], bytes | None]:
-    """The first lines of a file from its header on; and what a spreadsheet wrote before it: `sep=;`."""
-    text = first[0].decode(encoding, "replace").strip() if first else ""
-    if not re.fullmatch(r"\ufeff?\"?sep=.\"?", text, re.IGNORECASE):
-        return first, None
-    return [*dropwhile(lambda line: not line.decode(encoding, "replace").strip(), first[1:])], first[0]
+def _is_hint(line: bytes, encoding: str) -> bool:
+    """Whether a spreadsheet wrote the line above the header: `sep=;`."""
+    return re.fullmatch(r"\ufeff?\"?sep=.\"?", line.decode(encoding, "replace").strip(), re.IGNORECASE) is not None
+
+
+def _lines_before(lines: Sequence[bytes], shape: PayloadFormat) -> int:
+    """How many lines stand before the header, or before the first row where there is none."""
+    texts = [line.decode(shape.encoding, "replace").removeprefix(MARK) for line in lines]
+    at, has_hint = shape.skip_lines, False
+    while at < len(texts) and shape.format == "csv":
+        is_hint = shape.has_header and not has_hint and _is_hint(lines[at], shape.encoding)
+        if texts[at].strip() and not is_hint and not texts[at].startswith(shape.comment):
+            break
+        at, has_hint = at + 1, has_hint or is_hint
+    return at
 
 
 def _odd_header(header: bytes, shape: PayloadFormat) -> str | None:
@@ -189,16 +201,18 @@ def _behind_last(letter: bytes, content: bytes) -> int:
     return at + len(letter) if at >= 0 else 0
 
 
-def _beginning(file: Path, encoding: str) -> tuple[bytes, bytes, list[bytes]]:
-    """Read the first bytes of a text file, its line end, and its first whole lines from one that is not blank. The line end is a carriage
-    return where these bytes have one and no line feed, else a line feed."""
+def _beginning(file: Path, shape: PayloadFormat) -> tuple[bytes, bytes, list[bytes], list[bytes]]:
+    """Read the first bytes of a text file, its line end, the lines before its header that are not blank, and its first whole lines from
+    there. The line end is a carriage return where these bytes have one and no line feed, else a line feed."""
+    encoding = shape.encoding
     with opened(file) as stream:
         content = stream.read(BEGINNING)
     feed, carriage_return, mark = (encoded(letter, encoding) for letter in f"\n\r{MARK}")
     end = carriage_return if carriage_return in content and feed not in content else feed
     rows = lines(content.removeprefix(mark), end)
     whole = rows[: min(JUDGED_ROWS, len(rows) - (len(content) == BEGINNING))].to_pylist()
-    return content, end, [*dropwhile(lambda line: not line.decode(encoding, "replace").strip(), whole)]
+    at = _lines_before(whole, shape)
+    return content, end, [line for line in whole[:at] if line.decode(encoding, "replace").strip()], whole[at:]
 
 
 def instant(nanoseconds: int) -> datetime:

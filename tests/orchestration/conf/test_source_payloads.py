@@ -54,6 +54,7 @@ def test_a_pattern_that_silver_reads_is_none_to_speak_of(pattern: str, folder: P
 @pytest.mark.parametrize(
     ("pattern", "told"),
     [
+        *((pattern, "has seconds (s) beside the hour") for pattern in ("yyyy-MM-dd HH:ss:mm", "dd.MM.yy hh:ss:mm a")),
         *((pattern, "MM is the month") for pattern in ("yyyy-mm-dd HH:MM:ss", "dd/mm/yyyy HH:MM", "HH:MM dd.mm.yyyy", "yyyymmddHHMMss")),
         *(("yyyy-MM-dd hh:mm:ss", "write HH for hours"), ("yyyy-MM-dd HH:mm:SS", "write ss for seconds")),
     ],

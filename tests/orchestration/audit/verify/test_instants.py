@@ -71,7 +71,7 @@ def test_any_text_is_an_instant_or_none(text: str, time_format: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("2026-01-01", "2026-01-01T12", "2026-01-01T1:02:03", "2026-01-01t00:00:00Z", "2026-01-01T00:00:00z", "2026-01-01T24:00:00Z"),
+        *("2026-01-01", "2026-01-01T12", "2026-01-01T1:02:03", "2026-01-01_00:00:00Z", "2026-01-01T00:00:00y", "2026-01-01T24:00:01Z"),
         *(
             "2026-01-01T23:59:60Z",
             "2026-02-29T00:00:00Z",
@@ -136,7 +136,7 @@ def test_patterns_are_read(time_format: str, text: str, utc: str) -> None:
     [
         ("dd.MM.yyyy HH:mm", "5.1.2026 12:30"),
         ("dd.MM.yyyy HH:mm", "31.02.2026 12:30"),
-        ("dd.MM.yyyy HH:mm", "05.01.2026 24:00"),
+        ("dd.MM.yyyy HH:mm", "05.01.2026 24:01"),
         ("yyyy-MM-dd hh:mm a", "2026-01-05 13:30 PM"),
         ("yyyy-MM-dd HH:mm:ss.SSS", "2026-01-05 12:30:45.1234"),
         ("yyyyDDDHH", "202636612"),  # no leap year

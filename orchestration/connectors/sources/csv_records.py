@@ -1,0 +1,65 @@
+"""Lines of CSV files to rows: a line end within quotes ends no row.
+
+Lines are joined only where that makes one whole row of as many values as the file has names: a quote that nothing closes, such as the sign
+of an inch, spoils no other line.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bronze.events import lines
+from silver.csv_rows import values_of
+from silver.spec import PayloadFormat
+from silver.text_encoding import encoded
+
+MOST_LINES = 100
+"""Lines of one row."""
+
+
+def records(pieces: Iterable[bytes], end: bytes, header: str | None, shape: PayloadFormat) -> Iterator[pa.BinaryArray]:
+    """The rows of a text file, without their line ends. `pieces`: its bytes, cut at line ends."""
+    quote, rest = encoded(shape.quote, shape.encoding), pa.array([], pa.binary())
+    is_row = _is_row(shape, header) if shape.format == "csv" else None
+    for piece in pieces:
+        rows = lines(piece, end)
+        if is_row and (len(rest) or quote in piece):
+            rows, rest = _joined(pa.concat_arrays([rest, rows]), quote, end, is_row)
+        yield rows
+    if len(rest):
+        yield rest
+
+
+def _is_row(shape: PayloadFormat, header: str | None) -> Callable[[bytes, bool], bool]:
+    """Return a function that tells whether bytes begin a quoted value and do not end it; or, if they should be whole, are one row."""
+    quote, separator, names = re.escape(shape.quote), re.escape(shape.separator), len(shape.columns or values_of(header or "", shape) or ())
+    is_open = re.compile(rf"(?:\A|{separator}|\ufeff)\s*{quote}(?:[^{quote}]|{quote}{quote})*\Z")
+
+    def is_row(content: bytes, is_whole: bool) -> bool:
+        text = content.decode(shape.encoding, "replace")
+        if not is_whole:
+            return is_open.search(text) is not None
+        count = len(values_of(text, shape) or ())
+        return 0 < count <= names if shape.ragged else count == names > 0
+
+    return is_row
+
+
+def _joined(rows: pa.BinaryArray, quote: bytes, end: bytes, is_row: Callable[[bytes, bool], bool]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """Rows, and the last of them that later lines may close."""
+    odd = np.flatnonzero(pc.bit_wise_and(pc.count_substring(rows, quote), 1)).tolist()
+    parts, begin, at = list[pa.BinaryArray](), 0, 0
+    while at < len(odd):
+        first, at = odd[at], at + 1
+        if not is_row(rows[first].as_py(), False):
+            continue
+        if at == len(odd):
+            if len(rows) - first < MOST_LINES:
+                return pa.concat_arrays([*parts, rows[begin:first]]), rows[first:]
+        elif odd[at] - first < MOST_LINES and is_row(whole := end.join(rows[first : odd[at] + 1].to_pylist()), True):
+            parts += [rows[begin:first], pa.array([whole], pa.binary())]
+            begin, at = odd[at] + 1, at + 1
+    return pa.concat_arrays([*parts, rows[begin:]]), rows[:0]
