@@ -27,7 +27,7 @@ GROUPS |= {"y": "(?P<year>-?[0-9]{1,4})", "yy": "(?P<short>[0-9]{2})"}
 GROUPS |= {"D": "(?P<day_of_year>[0-9]{1,3})", "DDD": "(?P<day_of_year>[0-9]{3})"}
 TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 BEFORE_FRACTION = re.compile(r".*[.,s]['\[]*", re.DOTALL)
-"""What stands before a fraction of a second; elsewhere S is a whole number of its own, such as 5 for 0.005 s by SSS."""
+"""The letters before a fraction of a second; elsewhere S is a whole number of its own, such as 5 for 0.005 s by SSS."""
 NUMBER, OF_ANY_LENGTH = re.compile(r"MM?|([ydDHhmsS])\1*"), re.compile(r"[yMdDHhms]|SS+")
 REMEDY = "write for example yyyy-MM-dd HH:mm:ss, where MM is the month and mm are minutes"
 HINTS = {"D": "write dd for the day of the month, DDD for that of the year", "Y": "write yyyy-MM-dd", "T": "write 'T' with its quotes"}

@@ -23,6 +23,7 @@ from orchestration.conf.files import FILES
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
+from orchestration.connectors.sampling import sample_of_file
 from orchestration.quality.suites import suites_of_conf
 from silver.enrich import ReferenceData
 from silver.judging import judged, retyped
@@ -141,11 +142,10 @@ def measured(conf: Conf, events: list[dict[str, Any]], devices: Iterable[str]) -
 def test_every_payload_in_readme_gives_the_readings_beside_it(example: re.Match[str], tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
     take_yaml(example["conf"], "silver/README.md", tmp_path / "conf")
-    conf, lines = load(tmp_path / "conf"), example["lines"].splitlines()
-    header = lines.pop(0) if conf.sources["plant"].payload_format.has_header else None
-    of_file = {"source": "plant", "position": example["file"] or "1.json", "header": header}
-    of_event = of_file | {"ingested_at": at("2026-01-06"), "bronze_batch": 0}
-    events = [of_event | {"payload": line.encode(), "bronze_row": n} for n, line in enumerate(lines)]
+    conf, file = load(tmp_path / "conf"), tmp_path / (example["file"] or "1.json")
+    file.write_text(example["lines"], encoding="utf-8")
+    arrived = sample_of_file(conf.sources["plant"], file).to_pylist()
+    events = [event | {"ingested_at": at("2026-01-06"), "bronze_batch": 0, "bronze_row": n} for n, event in enumerate(arrived)]
     expected = [line.split() for line in example["readings"].splitlines()]
     rows = measured(conf, events, {row[0] for row in expected})
     good = sorted((row for row in rows.to_pylist() if not row["broken_rules"]), key=lambda row: (row["bronze_row"], row["part"]))

@@ -52,10 +52,19 @@ RIGHT = {
     "log": "logger-1 log_temperature 08:00:00 21.5; logger-1 log_temperature 08:01:00 21.6",
     "campbell": """logger-2 log_temperature 08:00:00 21.5; logger-2 pressure 08:00:00 1013.2; logger-2 pressure 08:01:00 1013.3;
         logger-2 log_temperature 08:02:00 21.75; logger-2 pressure 08:02:00 1013.25""",
-    "meter": "meter meter_energy 2025-10-25T23:45:00 100.0; meter meter_energy 2025-10-26T02:00:00 104.5",
-    "station": "",
-    "consumos": "",
-    "logger": "",
+    "meter": """meter meter_energy 2025-10-25T23:45:00 100.0; meter meter_energy 2025-10-26T00:00:00 100.5;
+        meter meter_energy 2025-10-26T00:15:00 101.0; meter meter_energy 2025-10-26T00:30:00 101.5;
+        meter meter_energy 2025-10-26T00:45:00 102.0; meter meter_energy 2025-10-26T01:00:00 102.5;
+        meter meter_energy 2025-10-26T01:15:00 103.0; meter meter_energy 2025-10-26T01:30:00 103.5;
+        meter meter_energy 2025-10-26T01:45:00 104.0; meter meter_energy 2025-10-26T02:00:00 104.5""",
+    "station": """station pressure 07:00:00 1015.0; station outside 07:00:00 28.9; station wind 07:00:00 16.1;
+        station direction 07:00:00 0; station rain 07:00:00 0; station pressure 07:15:00 1015.1; station outside 07:15:00 29.2;
+        station wind 07:15:00 4.02; station direction 07:15:00 22.5; station rain 07:15:00 0.2; station outside 07:30:00 29.4;
+        station rain 07:30:00 0; station pressure 07:45:00 1015.3; station outside 07:45:00 29.5; station wind 07:45:00 12.0;
+        station direction 07:45:00 67.5; station rain 07:45:00 0""",
+    "consumos": """ES0021 consumption 2026-03-01T00:00:00 0.213; ES0021 consumption 2026-03-01T22:00:00 0.187;
+        ES0021 consumption 2026-03-01T23:00:00 0.201; ES0021 consumption 2026-03-02T00:00:00 0.199""",
+    "logger": "logger-2 Flow 08:00:00.125 3.5; logger-2 Flow 08:00:05.130 3.6",
     "line_protocol": "",
     "flight": """glider-1 rpm 08:00:00 1480.0; glider-1 flight_temperature 08:00:00 48.5; glider-1 rpm 08:00:10 1482.0;
         glider-1 flight_temperature 08:00:10 48.7""",
@@ -72,10 +81,6 @@ BROKEN = {
     "pi": {"value_is_a_number": 1},
     "log": {"payload_is_readable": 3},
     "campbell": {"something_is_measured": 3, "value_is_a_number": 1},
-    "meter": {"local_time_is_unique": 8},
-    "station": {"value_is_a_number": 20},
-    "consumos": {"value_is_a_number": 4},
-    "logger": {"event_time_is_valid": 2},
     "line_protocol": {"payload_is_readable": 5},
 }
 

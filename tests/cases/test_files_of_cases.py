@@ -22,11 +22,12 @@ from tests.lakes import conf
 
 FILES = Path(__file__).parent / "files"
 ODD = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", attributes={"note": "note"})
-SHEET = PayloadFormat("csv", Origin(field="Gerät"), Time("Zeit"), metrics={"c_temp": "Temp"}, has_header=True, separator=";")
+SHEET = PayloadFormat("csv", Origin(field="Gerät"), Time("Zeit"), metrics={"c_temp": "Temp"}, has_header=True, separator=";", ragged=True)
 WIDE = {f"p_{name}": name for name in ("dec", "u64", "u8", "f32", "f16", "flag")}
 ROWS = PayloadFormat("parquet", Origin(field="device"), Time("ts", time_zone="Europe/Berlin"), metrics=WIDE)
 LISTS = PayloadFormat("parquet", Origin(field="device"), Time("ts"), metric=Origin(field="each.m"), value="each.v", each="readings")
 EIGHT = "08:00:00"
+OF_SHEET = [(21.5, EIGHT), (21.6, "08:01:00"), (21.7, "08:02:00"), (21.9, "08:04:00")]
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ CASES = {
         {"value_is_a_number": 12, "payload_is_readable": 3, "device_is_known": 1},
     ),
     "49-byte.jsonl": Case(ODD, [(60, "08:01:00"), (62, "08:01:02")], {"payload_is_utf8": 1}),
-    "50-plain.csv": Case(SHEET, [(21.5, EIGHT), (21.7, "08:02:00")], {"payload_is_readable": 4, "value_is_a_number": 1}),
-    "50-sheet.csv": Case(SHEET, [(21.5, EIGHT), (21.7, "08:02:00")], {"payload_is_readable": 3, "value_is_a_number": 1}),
+    "50-plain.csv": Case(SHEET, [*OF_SHEET, (22.0, "08:05:00")], {"value_is_a_number": 1}),
+    "50-sheet.csv": Case(SHEET, OF_SHEET, {"value_is_a_number": 1}),
     "51-ns.parquet": Case(
         ROWS,
         [

@@ -54,7 +54,7 @@ def events_of(
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
         number = shape.separator if is_numbered(header, [row for row in rows if row.strip()], shape) else ""
         landed = replace(landed, header=number + header, header_line=first[0])
-        if below := [first[n + 1] for n in above_rows(rows, shape)]:
+        if below := [first[n + 1] for n in above_rows(rows, shape) if not rows[n].startswith(shape.comment)]:
             above += below
             example = shortened(below[0].decode(shape.encoding, "replace"))
             reason = f"{counted(len(below), 'line')} between its header and its rows, such as {example}, {ABOVE}"
