@@ -64,7 +64,7 @@ class Origin(Setting):
     """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""
 
 
-_ONE_TIME = [{"required": ["field"]}, {"required": ["fields"]}, {"required": ["arrival"]}]
+_ONE_TIME: list[Any] = [{"required": ["field"]}, {"required": ["fields"]}, {"required": ["arrival"]}]
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"oneOf": _ONE_TIME}))

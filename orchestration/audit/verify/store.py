@@ -132,6 +132,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return INSTANT
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
         return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
     if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
         return pa.string()
     return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind) else kind

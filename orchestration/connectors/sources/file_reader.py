@@ -4,7 +4,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from bronze.events import LINE_FEED, File, events, lines
 from expectations.wording import counted
-from orchestration.connectors.sources.csv_records import records
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
 from silver.csv_rows import above_rows, headers_among, is_numbered, twice_named
+from silver.quoted_rows import joined_rows, row_test
 from silver.reasons import shortened
 from silver.repeated_hours import RepeatedHours
 from silver.spec import PayloadFormat
@@ -60,7 +60,7 @@ def events_of(
             reason = f"{counted(len(below), 'line')} between its header and its rows, such as {example}, {ABOVE}"
             notices.append(Notice("file with further headers", {"file": position, "reason": reason}))
     hours = RepeatedHours(shape) if shape.time.repeated_hour == "in_order" else None
-    for rows_of_piece in records(pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)), end, landed.header, shape):
+    for rows_of_piece in _rows(pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)), end, landed.header, shape):
         begin, payloads = 0, rows_of_piece
         if hint is not None:
             payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(hint, pa.binary())))
@@ -75,6 +75,18 @@ def events_of(
 
     if not count and shape.has_header and len(first) > 1:
         notices.append(Notice("file without events", {"file": position, "reason": "each of its lines is a header"}))
+
+
+def _rows(pieces: Iterable[bytes], end: bytes, header: str | None, shape: PayloadFormat) -> Iterator[pa.BinaryArray]:
+    """Lines of pieces; of CSV those that are one row are joined."""
+    quote, rest, is_row = encoded(shape.quote, shape.encoding), pa.array([], pa.binary()), row_test(shape, header)
+    for piece in pieces:
+        rows = lines(piece, end)
+        if shape.format == "csv" and (len(rest) or quote in piece):
+            rows, rest = joined_rows(pa.concat_arrays([rest, rows]), quote, end, is_row)
+        yield rows
+    if len(rest):
+        yield rest
 
 
 def _beside_themselves(arrived: pa.Table, headers: Sequence[bytes], encoding: str) -> pa.Table:

@@ -1,39 +1,25 @@
-"""Lines of CSV files to rows: a line end within quotes ends no row.
+"""Lines of CSV to rows: a line end within quotes ends no row. Pure.
 
-Lines are joined only where that makes one whole row of as many values as the file has names: a quote that nothing closes, such as the sign
-of an inch, spoils no other line.
+Lines are joined only where that makes one whole row of as many values as there are names: a quote that nothing closes, such as the sign of
+an inch, spoils no other line.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bronze.events import lines
 from silver.csv_rows import values_of
 from silver.spec import PayloadFormat
-from silver.text_encoding import encoded
 
 MOST_LINES = 100
 """Lines of one row."""
+IsRow = Callable[[bytes, bool], bool]
 
 
-def records(pieces: Iterable[bytes], end: bytes, header: str | None, shape: PayloadFormat) -> Iterator[pa.BinaryArray]:
-    """The rows of a text file, without their line ends. `pieces`: its bytes, cut at line ends."""
-    quote, rest = encoded(shape.quote, shape.encoding), pa.array([], pa.binary())
-    is_row = _is_row(shape, header) if shape.format == "csv" else None
-    for piece in pieces:
-        rows = lines(piece, end)
-        if is_row and (len(rest) or quote in piece):
-            rows, rest = _joined(pa.concat_arrays([rest, rows]), quote, end, is_row)
-        yield rows
-    if len(rest):
-        yield rest
-
-
-def _is_row(shape: PayloadFormat, header: str | None) -> Callable[[bytes, bool], bool]:
+def row_test(shape: PayloadFormat, header: str | None) -> IsRow:
     """Return a function that tells whether bytes begin a quoted value and do not end it; or, if they should be whole, are one row."""
     quote, separator, names = re.escape(shape.quote), re.escape(shape.separator), len(shape.columns or values_of(header or "", shape) or ())
     is_open = re.compile(rf"(?:\A|{separator}|\ufeff)\s*{quote}(?:[^{quote}]|{quote}{quote})*\Z")
@@ -48,8 +34,8 @@ def _is_row(shape: PayloadFormat, header: str | None) -> Callable[[bytes, bool],
     return is_row
 
 
-def _joined(rows: pa.BinaryArray, quote: bytes, end: bytes, is_row: Callable[[bytes, bool], bool]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """Rows, and the last of them that later lines may close."""
+def joined_rows(rows: pa.BinaryArray, quote: bytes, end: bytes, is_row: IsRow) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """Rows, and the last lines, which later ones may close. `end`: the line end."""
     odd = np.flatnonzero(pc.bit_wise_and(pc.count_substring(rows, quote), 1)).tolist()
     parts, begin, at = list[pa.BinaryArray](), 0, 0
     while at < len(odd):
