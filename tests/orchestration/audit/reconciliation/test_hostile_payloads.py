@@ -68,18 +68,21 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, written:
 
 
 def test_every_payload_is_in_bronze_byte_for_byte(made: Conf, written: dict[str, list[bytes]]) -> None:
-    events = table(made, "bronze.events")
+    events = table(made, "bronze.events")  # a row of CSV may be several lines, with quotes around their ends
     for source, lines in written.items():
-        sent, kept = Counter([*lines, *[GOOD[SOURCES[source]][0].encode()] * FILES]), Counter(events[events.source == source].payload)
+        sent, kept = (
+            Counter([*lines, *[GOOD[SOURCES[source]][0].encode()] * FILES]),
+            Counter(b"\n".join(events[events.source == source].payload).split(b"\n")),
+        )
         assert (kept - sent, sent - kept) == (Counter(), Counter())
 
 
-def test_every_payload_is_accounted_for(made: Conf, written: dict[str, list[bytes]]) -> None:
+def test_every_payload_is_accounted_for(made: Conf) -> None:
     tables = account.open_tables(Lake(made))
     found = account.account(tables)
     rows = account.by_day(found.batches)
     assert discrepancies(tables, found, {}) == []
-    assert {row["source"]: row["events"] for row in rows} == {source: len(lines) + FILES for source, lines in written.items()}
+    assert {row["source"]: row["events"] for row in rows} == Counter(table(made, "bronze.events").source)
     assert all(row[kind] > 0 for row in rows for kind in ("readings", "quarantined", "duplicates"))
     assert sum(row["waiting"] for row in rows) == 0
     assert len({batch["bronze_batch"] for batch in found.batches}) > 1
