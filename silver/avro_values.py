@@ -88,7 +88,7 @@ def _record(fields: Sequence[tuple[str, Read]]) -> Read:
 
 def _union(branches: Sequence[Read]) -> Read:
     def read(payload: bytes, at: int) -> tuple[Any, int]:
-        branch, at = _long(payload, at)
+        branch, at = long_at(payload, at)
         if branch < 0:
             raise UnreadableError
         return branches[branch](payload, at)
@@ -97,7 +97,7 @@ def _union(branches: Sequence[Read]) -> Read:
 
 
 def _enum(symbols: Sequence[str], payload: bytes, at: int) -> tuple[str, int]:
-    symbol, at = _long(payload, at)
+    symbol, at = long_at(payload, at)
     if symbol < 0:
         raise UnreadableError
     return symbols[symbol], at
@@ -127,15 +127,16 @@ def _map(read: Read, payload: bytes, at: int) -> tuple[Any, int]:
 
 def _block(payload: bytes, at: int) -> tuple[int, int]:
     """How many elements follow; a schema whose elements may have no bytes is refused where it is read."""
-    count, at = _long(payload, at)
+    count, at = long_at(payload, at)
     if count < 0:
-        count, (_, at) = -count, _long(payload, at)
+        count, (_, at) = -count, long_at(payload, at)
     if count > len(payload) - at:
         raise UnreadableError
     return count, at
 
 
-def _long(payload: bytes, at: int) -> tuple[int, int]:
+def long_at(payload: bytes, at: int) -> tuple[int, int]:
+    """A whole number of 64 bits, zigzag, seven bits a byte; and the offset after it."""
     byte = payload[at]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -158,7 +159,7 @@ def _fixed(size: int, payload: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _sized(payload: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(payload, at)
+    size, at = long_at(payload, at)
     return _fixed(size, payload, at)
 
 
@@ -204,8 +205,8 @@ def _double(payload: bytes, at: int) -> tuple[float, int]:
 PRIMITIVES: dict[str, Read] = {
     "null": lambda _, at: (None, at),
     "boolean": lambda payload, at: (payload[at] == 1, at + 1),
-    "int": _long,
-    "long": _long,
+    "int": long_at,
+    "long": long_at,
     "float": _float,
     "double": _double,
     "bytes": _base64(_sized),

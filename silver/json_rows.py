@@ -8,6 +8,7 @@ reach one of its limits.
 """
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from silver.decoders.json_text import STRING, depth_of
 from silver.records import ODD, Node, Record, Repeating, Rows, UnreadableError, nodes, rows_of
 from silver.spec import PayloadFormat
 
@@ -32,9 +34,6 @@ SHALLOW = 100
 BLANKS = " \t\n\r"
 PLAIN_FROM, PLAIN_BELOW = 1e-3, 1e7
 """Java writes numbers between these without an exponent."""
-STRING = r'"(?:[^"\\]|\\.)*+"?'
-"""Also one that never ends, so that no text is searched twice."""
-BRACKET_OUTSIDE = re.compile(rf"{STRING}|([\[\]{{}}])", re.DOTALL)
 SIGNED_INFINITY = re.compile(rf"{STRING}|(?<![\w.+-])([+-]INF|\+Infinity)\b")
 WRITTEN_OTHERWISE = re.compile(rf"{STRING}|(-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)|(-?Infinity|NaN)")
 ALWAYS_WITHIN = 1_000
@@ -91,7 +90,7 @@ def read_object(text: str) -> dict[str, Any]:
     """The object that the text is, whole; UnreadableError otherwise."""
     if text.count("[") + text.count("{") <= SHALLOW:
         return _read(text)
-    if _depth(text) > DEEPEST:
+    if depth_of(text) > DEEPEST:
         raise UnreadableError
     with _room():
         return _read(text)
@@ -105,6 +104,8 @@ def as_text(value: Any) -> str | None:
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if type(value) is int:
         return str(value)
+    if type(value) is float and math.isfinite(value):
+        return _as_java_writes(value)
     with _room():
         return WRITTEN_OTHERWISE.sub(_written, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
@@ -180,16 +181,6 @@ def _short(digits: str) -> str:
 DECODER = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=lambda digits: int(_short(digits)), parse_float=lambda digits: float(_short(digits))
 )
-
-
-def _depth(text: str) -> int:
-    """How deep brackets stand in each other; those in strings do not count."""
-    deepest = depth = 0
-    for bracket in BRACKET_OUTSIDE.finditer(text):
-        if bracket[1]:
-            depth += 1 if bracket[1] in "[{" else -1
-            deepest = max(deepest, depth)
-    return deepest
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
-from silver.binary_rows import binary_rows
 from silver.csv_rows import csv_rows
+from silver.decoded_rows import decoded_rows
 from silver.instants import NUMBER_FORMATS, to_instants
 from silver.json_rows import as_text, json_rows
 from silver.numbers import found, to_numbers, to_numbers_or_switches, with_points
@@ -90,13 +90,13 @@ def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
 
 def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterator[pa.Table]:
     """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events, and
-    received_at or headers if the time of the shape is beside the payload. A payload longer than
+    received_at, headers or key if the time of the shape is beside the payload, or decoders ask for them. A payload longer than
     `max_payload_bytes` is not read."""
     payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
     lengths = pc.binary_length(payloads)
-    decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads, shape.encoding)
+    decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_decoded else _decoded(payloads, shape.encoding)
     small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
-    for rows in payload_rows(small, _whole(events["header"]), shape):
+    for rows in payload_rows(small, events, shape, max_payload_bytes):
         event_time, is_local_time_unique = _times(rows, events, shape)
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
@@ -136,11 +136,11 @@ def _said_second(headers: pa.Array) -> pa.Array:
     return pc.equal(pc.struct_field(entries, "value").filter(is_it).take(at), SECOND_HOUR)
 
 
-def payload_rows(payloads: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Iterable[Rows]:
-    """Rows of payloads, which are texts but for binary formats; null is not read. `headers`: of the files of CSV."""
-    if shape.is_binary:
-        return binary_rows(payloads, shape)
-    return [csv_rows(payloads, headers, shape)] if shape.format == "csv" else json_rows(payloads, shape)
+def payload_rows(payloads: pa.Array, events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterable[Rows]:
+    """Rows of payloads, which are texts but for those that decoders read; null is not read. `events`: what came with them."""
+    if shape.is_decoded:
+        return decoded_rows(payloads, events, shape, max_payload_bytes)
+    return [csv_rows(payloads, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(payloads, shape)
 
 
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:
@@ -162,13 +162,17 @@ def _one_a_metric(rows: Rows, shape: PayloadFormat) -> Iterator[_Cells]:
         columns.append((number, is_filled & ~is_no_value))
     count = np.sum([is_filled for _, is_filled in columns], axis=0, dtype=np.int32)
     # Wide rows in a list differ in their blanks; how many measurements the whole event holds is then not counted.
-    parts = pa.nulls(len(rows.event_at), pa.int32()) if shape.each else pa.array(count, pa.int32())
+    parts = pa.nulls(len(rows.event_at), pa.int32()) if shape.each else _of_one_row(pa.array(count, pa.int32()), rows)
     for metric_at, (name, (number, is_filled)) in enumerate(zip(names, columns, strict=True)):
         row_at = pa.array(np.flatnonzero(is_filled))
         yield _Cells(row_at, metric_at, name.take(row_at), number.take(row_at), parts.take(row_at), pa.repeat(True, len(row_at)))
     row_at = pa.array(np.flatnonzero(count == 0))
     no_metric, no_number = pa.nulls(len(row_at), pa.string()), pa.nulls(len(row_at), pa.float64())
     yield _Cells(row_at, 0, no_metric, no_number, parts.take(row_at), pa.repeat(False, len(row_at)))
+
+
+def _of_one_row(count: pa.Array, rows: Rows) -> pa.Array:
+    return count if rows.is_one_an_event else pc.if_else(pc.equal(rows.of_event(rows.elements), 1), count, None)
 
 
 def _table(of_row: dict[str, pa.Array], cells: _Cells, width: int) -> pa.Table:

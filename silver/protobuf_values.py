@@ -17,6 +17,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from silver.avro_values import long_at
 from silver.numbers import of_single
 from silver.records import UnreadableError
 
@@ -27,11 +28,11 @@ YEAR_1, YEAR_10000, SECOND = -62_135_596_800, 253_402_300_800, 1_000_000_000
 
 
 @cache
-def protobuf_reader(texts: Sequence[str], message: str | tuple[int, ...], names: frozenset[str]) -> Callable[[bytes], Any]:
+def protobuf_reader(texts: Sequence[str], message: str | tuple[int, ...], names: frozenset[str] | None) -> Callable[[bytes], Any]:
     """Return a function that reads payloads of a message of this FileDescriptorSet: by its full name, or by its index path in the last
     file.
 
-    `names`: the members that are read. The function raises one of BROKEN; this call IndexError if there is no such index.
+    `names`: the members that are read, None for all. The function raises one of BROKEN; this call IndexError if there is no such index.
     """
     descriptor = descriptor_of(texts, message)
     parse, convert = GetMessageClass(descriptor).FromString, _of_message(descriptor, names)
@@ -126,28 +127,13 @@ def _instant(timestamp: Any) -> str | None:
 
 def in_frame(payload: bytes, at: int) -> tuple[tuple[int, ...], int]:
     """The place of the message that a registry's frame tells behind the id, and where the message begins; UnreadableError for a bad one."""
-    count, at = _zigzag(payload, at)
-    if count == 0:
-        return (0,), at
+    count, at = long_at(payload, at)
     places: list[int] = []
-    if not 0 < count <= len(payload) - at:
+    if not 0 <= count <= len(payload) - at:
         raise UnreadableError
     for _ in range(count):
-        index, at = _zigzag(payload, at)
+        index, at = long_at(payload, at)
         if index < 0:
             raise UnreadableError
         places.append(index)
-    return tuple(places), at
-
-
-def _zigzag(payload: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = payload[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        if shift > 35:
-            raise UnreadableError
+    return tuple(places) or (0,), at

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from silver.decoders.message import OF_MESSAGE
 from silver.enrich import ReferenceData
 from silver.judging import Judge, conditions, cut_by_batch
 from silver.measurements import OF_EVENT
@@ -78,7 +79,8 @@ def accepted(
     in_worker = partial(_accepted, pickled, [earlier.end for earlier in former], load, is_timed)
     beside = {"received_at": any(shape.time.arrival is True for shape in shapes)}
     beside |= {"headers": any(shape.time.repeated_hour == "in_order" for shape in shapes)}
-    read += [name for name, is_read in beside.items() if is_read]
+    is_read_by_all = any(shape.is_read_by_all for shape in shapes)
+    read += OF_MESSAGE if is_read_by_all else [name for name, is_read in beside.items() if is_read]
     return events.select(*OF_EVENT, "payload", *read).mapInArrow(in_worker, from_arrow_schema(READINGS))
 
 

@@ -10,13 +10,16 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from bronze.schema import EVENTS
 from expectations.wording import counted
 from silver.csv_rows import twice_named, values_of
+from silver.decoders.chain import decoder_of, objects_of
+from silver.decoders.message import OF_MESSAGE, Message, messages
 from silver.instants import MICROS_PER, to_instants
 from silver.json_rows import as_text
 from silver.measurements import payload_rows
 from silver.policy import SilverConfig
-from silver.records import ODD, Node, Rows
+from silver.records import ODD, Node, Rows, UnreadableError, nodes
 from silver.schema import SOMETHING_IS_MEASURED
 from silver.spec import Origin, PayloadFormat, Time
 
@@ -66,7 +69,7 @@ class Reasons:
         return {
             "payload_is_small_enough": lambda: f"{len(payload):,} bytes are more than policy.max_payload_bytes",
             "payload_is_utf8": lambda: _unreadable(payload, row["header"], shape),
-            "payload_is_readable": lambda: _unreadable(payload, row["header"], shape),
+            "payload_is_readable": lambda: self._undecoded(row, shape) if shape.is_decoded else _unreadable(payload, row["header"], shape),
             SOMETHING_IS_MEASURED: of_nothing,
             "device_is_present": lambda: said(shape.device),
             "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
@@ -94,11 +97,26 @@ class Reasons:
         """Return a field as it stands in the payload; None if it is absent or null."""
         event: tuple[str, bytes, str | None] = row["source"], bytes(row["payload"]), row["header"]
         if event not in self._elements:
-            payload = pa.array([event[1] if shape.is_binary else event[1].decode(shape.encoding, "replace")])
-            pieces = payload_rows(payload, pa.array([row["header"]], pa.string()), shape)
+            payload = pa.array([event[1] if shape.is_decoded else event[1].decode(shape.encoding, "replace")])
+            pieces = payload_rows(payload, self._event(row), shape, self.config.policy.max_payload_bytes)
             self._elements = {event: [values for piece in pieces for values in _values(piece, shape)]}
         at, elements = row["part"] // max(len(shape.metrics), 1), self._elements[event]
         return elements[at][path] if at < len(elements) else None  # conf was another one then
+
+    def _undecoded(self, row: Mapping[str, Any], shape: PayloadFormat) -> str:
+        payload, node = bytes(row["payload"]), nodes(shape)[0]
+        (message,) = messages(pa.array([payload]), self._event(row), shape, self.config.policy.max_payload_bytes)
+        try:
+            for members in objects_of(decoder_of(shape, frozenset(node.members)), message or Message(payload)):
+                node.record_of(members)
+        except UnreadableError as error:
+            return str(error)
+        return "its decoder reads it by now"
+
+    def _event(self, row: Mapping[str, Any]) -> pa.Table:
+        """The event of a row of silver.quarantine, which has not all that came with it."""
+        names = ("header", "position", *OF_MESSAGE)
+        return pa.table({name: pa.array([row.get(name)], EVENTS.field(name).type) for name in names})
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
@@ -129,8 +147,6 @@ def _format(text: str | None, shape: PayloadFormat) -> list[str]:
 def _unreadable(payload: bytes, header: str | None, shape: PayloadFormat) -> str:
     if not payload.strip():
         return "it is empty"
-    if shape.is_binary:
-        return f"its {len(payload)} bytes are no {shape.message or shape.format}, or of a schema that nobody knows"
     try:
         text = payload.decode(shape.encoding)
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from silver.spec import ELEMENT, PayloadFormat
 
@@ -27,7 +28,11 @@ ODD = object()
 
 
 class UnreadableError(ValueError):
-    """The payload is no JSON object, or larger than a reader has to put up with."""
+    """The payload cannot be read. `reason`: a few words for people; `where`: the part of the payload that they are about."""
+
+    def __init__(self, reason: str = "it cannot be read", where: str = "") -> None:
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason, self.where = reason, where
 
 
 class Repeating(dict[str, Any]):
@@ -45,10 +50,11 @@ class Repeating(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Rows:
-    """One row an event, or one an element of its list. An event that cannot be read has one row, in which every field is absent.
+    """One row an event, or one for each of its objects and for each element of their lists. An event that cannot be read has one row, in
+    which every field is absent.
 
-    `values`: of a field. `event_at`: which event a row is of, from 0; `element_at`: its place in the list. Of each event: `is_readable`;
-    and `elements`, how many there are: 1 where no list is declared, null where there is none.
+    `values`: of a field. `event_at`: which event a row is of, from 0; `element_at`: its place in the event. Of each event: `is_readable`;
+    and `elements`, how many there are: 1 where no list is declared, null where there is none, of several objects all their rows.
     """
 
     values: Callable[[str], Values]
@@ -97,7 +103,7 @@ class Node:
         """The record of something that should be an object and is none: no field of it can be read, and its neighbours can. UnreadableError
         where it should hold the list: nobody knows how many measurements that would have."""
         if self.holds_list:
-            raise UnreadableError
+            raise UnreadableError("what should hold the list that conf reads is no object")
         return self.record(*(ODD if node is None else node.odd_record() for node in self.members.values()))
 
     @cached_property
@@ -113,27 +119,40 @@ def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def rows_of(
-    records: Sequence[Record], is_readable: pa.Array, shape: PayloadFormat, both_nodes: tuple[Node, Node], longest: int
+    records: Sequence[Record],
+    is_readable: pa.Array,
+    shape: PayloadFormat,
+    both_nodes: tuple[Node, Node],
+    longest: int,
+    *,
+    event_at: Sequence[int] | None = None,
 ) -> Iterator[Rows]:
-    """Rows of records: one an event, or one an element where the format reads a list. `both_nodes`: those of an event, and of an element of
-    its list. `longest`: bytes of the longest payload."""
+    """Rows of records: one a record, or one an element where the format reads a list. `both_nodes`: those of an event, and of an element of
+    its list. `longest`: bytes of the longest payload. `event_at`: the event of each record, in order, if one may have several."""
     event, element = both_nodes
-    if shape.each is None:
+    several = len(records) > len(is_readable)
+    if shape.each is None and not several:
         yield one_an_event(lambda field: _values(records, event, field.split(".")), is_readable)
         return
-    lists = _values(records, event, shape.each.split("."))
-    elements = [one for of_event in lists for one in (of_event or (element.record(),))]
-    count = pa.array([None if of_event is None else len(of_event) for of_event in lists], pa.int32())
-    sizes = [len(of_event) if of_event else 1 for of_event in lists]
-    event_at = np.repeat(np.arange(len(lists), dtype=np.int32), sizes)
-    element_at = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
+    lists = _values(records, event, shape.each.split(".")) if shape.each else [[record] for record in records]
+    elements = [one for of_record in lists for one in (of_record or (element.record(),))]
+    sizes = np.array([len(of_record) if of_record else 1 for of_record in lists], np.int32)
+    count = pa.array([None if of_record is None else len(of_record) for of_record in lists], pa.int32())
+    record_at = np.repeat(np.arange(len(lists), dtype=np.int32), sizes)
+    row_event = np.asarray(event_at, np.int32)[record_at] if several else record_at
+    rows_of_event = np.bincount(row_event, minlength=len(is_readable)).astype(np.int32)
+    element_at = (np.arange(len(row_event)) - np.repeat(np.cumsum(rows_of_event) - rows_of_event, rows_of_event)).astype(np.int32)
+    if several:
+        first = np.flatnonzero(np.diff(np.asarray(event_at), prepend=-1))
+        is_alone = np.diff(first, append=len(lists)) == 1
+        count = pc.if_else(pa.array(is_alone), count.take(pa.array(first)), pa.array(rows_of_event))
     # Each element is a row with the fields of its event, which may be as long as the payload is.
     step = max(1, MOST_BYTES // max(longest, 1))
-    for start in range(0, len(event_at), step):
+    for start in range(0, len(row_event), step):
         here = slice(start, start + step)
-        of_events = [records[at] for at in event_at[here]]
+        of_events = [records[at] for at in record_at[here]]
         column = partial(_of_list, shape, (event, of_events), (element, elements[here]))
-        yield Rows(column, pa.array(event_at[here]), pa.array(element_at[here]), is_readable, count)
+        yield Rows(column, pa.array(row_event[here]), pa.array(element_at[here]), is_readable, count)
 
 
 def _of_list(shape: PayloadFormat, events: tuple[Node, list[Record]], elements: tuple[Node, list[Record]], field: str) -> list[Any]:
@@ -159,7 +178,7 @@ def _fitted(node: Node | None, value: Any) -> Any:
     if not node.is_list:
         return _object(node, value)
     if not isinstance(value, list | None):
-        raise UnreadableError
+        raise UnreadableError("what conf reads as a list is none")
     return None if value is None else [_object(node, one) for one in value]
 
 

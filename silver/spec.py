@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -32,6 +32,8 @@ from silver.text_encoding import Encoding
 
 BINARY = ("avro", "protobuf", "sparkplug_b")
 """Formats whose payloads are no text, and not divided by line ends."""
+NO_TEXT = (*BINARY, "gzip", "confluent")
+"""Decoders, or formats, whose payloads are no text."""
 DECLARED = "declared"
 """In `PayloadFormat.schemas`, that of all payloads of a source without a registry."""
 ELEMENT = "each."
@@ -146,13 +148,31 @@ CommentMarks = Annotated[
 ]
 
 
+def _decoders(written: Any) -> Any:
+    """A decoder alone is a list of one."""
+    steps = written if isinstance(written, list | tuple) else [written]
+    for step in steps:
+        is_named = isinstance(step, dict) and len(step) == 1 and all(isinstance(argument, str | dict) for argument in step.values())
+        if not is_named and not isinstance(step, str):
+            raise unreadable(f"has {quoted(step)}; write the name of a decoder, `name: field`, or `name: {{argument: value}}`")
+    return steps
+
+
+_Decoder = Text | Annotated[dict[Text, Any], Field(min_length=1, max_length=1)]
+Decoders = Annotated[
+    tuple[Any, ...], Field(max_length=10), BeforeValidator(_decoders, json_schema_input_type=_Decoder | UniqueSome[_Decoder])
+]
+
+
 @dataclass(frozen=True)
 class PayloadFormat(Setting):
     """How the payload of one source is read. Upper and lower case are alike in `not_measured` and `words`."""
 
+    may_lack: ClassVar[dict[str, str]] = {"format": "decode"}
+    """Required, unless the other one is set."""
     format: Literal["json", "csv", "parquet", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
-    file is read as a JSON object. `avro`, `protobuf` and `sparkplug_b`: one message an event, not from files."""
+    file is read as a JSON object. `avro`, `protobuf` and `sparkplug_b`: one message an event, not from files. Required without `decode`."""
     device: Origin = Field(examples=[{"field": "device"}])
     """Which device measured."""
     time: Time = Field(examples=[{"field": "ts"}])
@@ -179,6 +199,9 @@ class PayloadFormat(Setting):
     """Protobuf with a schema file: full name of the message."""
     registry: OrAbsent[Registry] = None
     """Avro and Protobuf: where the schemas are, instead of a file."""
+    decode: Decoders = Field(default=(), examples=["senml", [{"base64": "Body"}, "senml"]])
+    """Decoders of the payload, in order; fields are those of the objects that they make. Each is a name, `name: field`, or `name` with its
+    arguments. `module:function` is one of your own, in module.py of the conf folder. With decoders, `format` may be left out."""
     has_header: Flag = Field(default=False, validation_alias="header", serialization_alias="header", examples=[True])
     """CSV: whether the first line of each file names the columns. It may name one fewer than all rows have: their first value is then a row
     number."""
@@ -208,21 +231,47 @@ class PayloadFormat(Setting):
     nobody knows the schema of this id. Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in
     base64 whose last file declares the message."""
 
+    code: Hidden[dict[str, str]] = Field(default_factory=dict)
+    """The source of each module of the user's that `decode` names."""
+
     def may_bring(self, metric: str) -> bool:
         """Whether it may bring readings of a metric: of wide rows conf names each; of long rows only the events do, unless it is one."""
         if self.metrics:
             return metric in self.metrics
         return self.metric is None or self.metric.constant in {None, metric}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_format(cls, written: Any) -> Any:
+        """Objects of decoders are read as JSON."""
+        is_decoded = isinstance(written, dict) and written.get("decode") and "format" not in written
+        return written | {"format": "json"} if is_decoded else written
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether decoders read the payloads."""
+        return self.format in BINARY or bool(self.decode)
+
+    @property
+    def written_in(self) -> str:
+        """One of BINARY, if payloads or what decoders make of them are written in it; else `format`."""
+        return next((name for name in self.decode if isinstance(name, str) and name in BINARY), self.format)
+
     @property
     def is_binary(self) -> bool:
-        """Whether payloads are no text."""
-        return self.format in BINARY
+        """Whether payloads are no text, and hold line feeds."""
+        first = self.decode[0] if self.decode else self.format
+        return first in NO_TEXT if isinstance(first, str) else False
+
+    @property
+    def is_read_by_all(self) -> bool:
+        """Whether what an event means may depend on all that came with it: decoders may ask for key, headers, topic and arrival."""
+        return bool(self.decode)
 
     @property
     def is_read_by_position(self) -> bool:
         """Whether what an event means depends on the name of its file, or on its topic."""
-        return any(origin.file_name is not None or origin.topic is not None for _, origin in self.origins)
+        return self.is_read_by_all or any(origin.file_name is not None or origin.topic is not None for _, origin in self.origins)
 
     @property
     def fields(self) -> list[str]:

@@ -86,7 +86,7 @@ def _tampered(folder: Path, spark: SparkSession) -> None:
 
 def _cases(folder: Path, spark: SparkSession) -> None:
     """All inputs of tests/cases after one run."""
-    shutil.copytree(ROOT / "tests" / "cases", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(ROOT / "tests" / "cases", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("test_*.py", "__pycache__"))
     run(load(folder / "conf"), spark)
 
 

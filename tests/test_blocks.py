@@ -1,6 +1,7 @@
 """Every block of every page is what it says: conf has no mistakes, shells can read commands, Python compiles, README makes its row."""
 
 import ast
+import doctest
 import importlib.util
 import json
 import re
@@ -25,6 +26,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
 from orchestration.connectors.sampling import sample_of_file
 from orchestration.quality.suites import suites_of_conf
+from silver.decoders.user_code import module_of
 from silver.enrich import ReferenceData
 from silver.judging import judged, retyped
 from silver.policy import SilverConfig
@@ -48,6 +50,9 @@ def take_yaml(content: str, page: str, folder: Path) -> None:
     if content.startswith("# prometheus.yml\n"):
         assert page == "orchestration/web/README.md"
         return
+    for block in blocks(page, "python"):
+        if module := re.match(r"# conf/(\w+\.py)\n", block):
+            (folder / module[1]).write_text(block, encoding="utf-8")
     whole = [block for block in blocks(page, "yaml") if re.search(r"^pipeline:", block, re.MULTILINE)]
     for part in re.split(r"^---\n", "---\n".join(blocks(page, "yaml")) if whole else content, flags=re.MULTILINE):
         write_part(part, folder, is_whole=bool(whole))
@@ -79,14 +84,17 @@ def write_part(part: str, folder: Path, *, is_whole: bool) -> None:
 
 
 def take_json(content: str, _: str, __: Path) -> None:
-    assert all(isinstance(json.loads(line), dict) for line in content.splitlines())
+    assert all(isinstance(json.loads(line), dict | list) for line in content.splitlines())
 
 
 def take_python(content: str, page: str, _: Path) -> None:
+    if content.startswith("# conf/"):
+        module = module_of("of_page", content)
+        assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted
     for node in ast.walk(ast.parse(content, page)):
         if isinstance(node, ast.ImportFrom):
-            module = importlib.import_module(str(node.module))
-            assert all(hasattr(module, name.name) for name in node.names)
+            named = importlib.import_module(str(node.module))
+            assert all(hasattr(named, name.name) for name in node.names)
         elif isinstance(node, ast.Import):
             assert all(importlib.util.find_spec(name.name) for name in node.names)
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def changes(before: Texts, after: Texts, held_back: Collection[SettingPath] = ()
     differing = (item for name in dict.fromkeys((*new, *old)) for item in _differing((name,), old.get(name, {}), new.get(name, {})))
     held = [one for one in held_back if consequence_of(one) is not Consequence.NEW_LAKE]
     return [
-        Change(path, _shown(was), _shown(now), consequence_of(path), any(one[: len(path)] == path[: len(one)] for one in held))
+        Change(path, _shown(was, path), _shown(now, path), consequence_of(path), any(one[: len(path)] == path[: len(one)] for one in held))
         for path, was, now in differing
     ]
 
@@ -146,8 +147,10 @@ def is_order(path: SettingPath) -> bool:
     return len(path) == 3 and (path[0], path[2]) == ("sources", "metrics")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, path: SettingPath) -> str:
     if value in (None, {}, []):
         return NOT_SET
+    if path[2:3] == ("code",):  # the source of a decoder of the user's
+        return f"one with the digest {sha256(json.dumps(value).encode()).hexdigest()[:8]}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -137,7 +137,7 @@ def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
         | {
             "words": {name: metric.words for name, metric in settings.metrics.metrics.items() if metric.words},
             "registry": source.registry and Registry(**vars(source.registry)),
-            "schemas": schemas_of(source.format, source.schema) if source.schema else {},
+            "schemas": schemas_of(source.written_in, source.schema) if source.schema else {},
         }
     )
     transport = source.transport

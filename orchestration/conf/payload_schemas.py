@@ -8,6 +8,7 @@ from expectations.wording import quoted
 from orchestration.conf.schema_members import Member, SchemaError, member_at
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
+from silver.decoders.steps import step_of
 from silver.spec import BINARY, DECLARED, ELEMENT
 
 WITH_SCHEMA = ("avro", "protobuf")
@@ -53,22 +54,22 @@ def check_payload_schema(base: Path_, source: SourceSettings, fields: Fields) ->
     """`fields`: every field that the source reads, with where it is set."""
     findings = [*_check_settings(base, source), *_check_way(base, source)]
     yield from findings
-    if source.format in BINARY and not findings and not source.registry:
+    if source.format in BINARY and not source.decode and not findings and not source.registry:
         yield from _check_fields(base, source, fields)
 
 
 def _check_settings(base: Path_, source: SourceSettings) -> Iterator[Finding]:
     for key in ("schema", "registry", "message"):
         formats = ("protobuf",) if key == "message" else WITH_SCHEMA
-        if getattr(source, key) and source.format not in formats:
+        if getattr(source, key) and source.written_in not in formats:
             yield Finding.of((*base, key), f"is for {' and '.join(formats)}, but {base[1]}.format is {source.format}; remove it")
-    if source.format not in WITH_SCHEMA:
+    if source.written_in not in WITH_SCHEMA:
         return
     if not source.schema and not source.registry:
         yield Finding.of(base, "does not say by which schema its payloads are written; set schema (a file) or registry")
     elif source.schema and source.registry:
         yield Finding.of(base, "sets schema and registry; keep one of them", "registry")
-    elif source.format == "protobuf" and bool(source.message) == bool(source.registry):
+    elif source.written_in == "protobuf" and bool(source.message) == bool(source.registry):
         if source.message:
             yield Finding.of((*base, "message"), "is told by each payload of a registry; remove it")
         else:
@@ -76,15 +77,14 @@ def _check_settings(base: Path_, source: SourceSettings) -> Iterator[Finding]:
 
 
 def _check_way(base: Path_, source: SourceSettings) -> Iterator[Finding]:
-    if source.format not in BINARY:
+    if not source.is_binary:
         return
+    key, name = ("decode", step_of(source.decode[0]).name) if source.decode else ("format", source.format)
     if source.path or source.s3 or source.delta:
-        problem = (
-            f"is {source.format}, which is for messages; let them come by kafka, mqtt, kinesis, http or tcp, or write JSON or CSV files"
-        )
-        yield Finding.of((*base, "format"), problem)
+        problem = f"is {name}, which is for messages; let them come by kafka, mqtt, kinesis, http or tcp, or write JSON or CSV files"
+        yield Finding.of((*base, key), problem)
     if source.tcp and source.tcp.framing == "lines":
-        problem = f"is lines, but events of {source.format} may hold line feeds; set {base[1]}.tcp.framing to length"
+        problem = f"is lines, but events of {name} may hold line feeds; set {base[1]}.tcp.framing to length"
         yield Finding.of((*base, "tcp", "framing"), problem)
 
 

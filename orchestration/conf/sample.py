@@ -9,6 +9,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 from pathlib import Path
@@ -23,6 +24,8 @@ from orchestration.conf.instants import is_epoch
 from orchestration.conf.names import is_json_path
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, rank
 from orchestration.errors import ConfError
+from silver.decoders.message import Message
+from silver.records import UnreadableError
 from silver.spec import ELEMENT, Origin, PayloadFormat, Time
 
 MAX_LINES = 1_000
@@ -63,14 +66,42 @@ class Sample:
     separator: str = ","
     quote: str = '"'
     encoding: str | None = None
+    decode: str | None = None
     notes: list[str] = field(default_factory=list)
 
 
 def sample_of(file: Path) -> Sample:
     """Raises ConfError for what is neither JSON lines nor CSV, perhaps packed by gzip."""
     lines, encoding = _lines_of(file)
+    if decode := _decoder_of(lines):
+        return replace(_json_sample(file, [*_decoded(file, decode, lines)]), encoding=encoding, decode=decode)
     sample = _json_sample(file, lines) if lines[0].lstrip().startswith(("{", "[")) else _csv_sample(file, lines)
     return replace(sample, encoding=encoding)
+
+
+def _decoder_of(lines: list[str]) -> str | None:
+    """Name the decoder of what is neither JSON objects nor CSV."""
+    if SENML.match("\n".join(lines)):
+        return "senml"
+    if all(line.lstrip().startswith("[{") for line in lines):
+        return "array"
+    return "influx" if 2 * sum(map(bool, map(LINE_PROTOCOL.fullmatch, lines))) >= len(lines) else None
+
+
+def _decoded(file: Path, decode: str, lines: list[str]) -> Iterator[str]:
+    """Yield the objects of lines that can be decoded, as JSON; ConfError where there is none."""
+    from silver.decoders.chain import decoder_of, objects_of
+
+    made, count = decoder_of(PayloadFormat("json", Origin(constant="x"), Time(NO_NAME), decode=(decode,)), frozenset()), 0
+    for line in lines:
+        with suppress(UnreadableError):
+            for members in objects_of(made, Message(line.encode())):
+                count += 1
+                yield json.dumps(members)
+    if not count:
+        raise ConfError(
+            f"{file} looks like a kind of {decode} that is not read; have it written as RFC 8428 or InfluxDB have it, or as JSON"
+        )
 
 
 def _lines_of(file: Path) -> tuple[list[str], str | None]:
@@ -107,9 +138,6 @@ def _encoding_of(data: bytes) -> str | None:
 
 
 def _json_sample(file: Path, lines: list[str]) -> Sample:
-    if SENML.match("\n".join(lines)):
-        what = "holds SenML packs (RFC 8428), which are not read yet; resolve them first: a record alone lacks the base values before it"
-        raise ConfError(f"{file} {what}")
     events = [dict(_leaves(event)) for line in lines if (event := _object(line)) is not None]
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
@@ -197,10 +225,6 @@ def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
 
 
 def _csv_sample(file: Path, lines: list[str]) -> Sample:
-    if 2 * sum(map(bool, map(LINE_PROTOCOL.fullmatch, lines))) >= len(lines):
-        raise ConfError(
-            f"{file} looks like the line protocol of InfluxDB, which is not read yet; have it written as JSON, an object a line"
-        )
     lines = lines[1:] if lines[1:] and SPREADSHEET.fullmatch(lines[0]) else lines
     separator, quote, has_header = _dialect(file, [*dropwhile(COMMENT.match, lines)] or lines)
     below = [*dropwhile(lambda line: COMMENT.match(line) or separator not in line, lines)]

@@ -32,6 +32,9 @@ class _Generator(GenerateJsonSchema):
             for name, field in getattr(base, "__pydantic_fields__", {}).items():
                 if field.description and (inherited := node["properties"].get(field.validation_alias or name)):
                     inherited["description"] = field.description
+        for name, other in getattr(schema["cls"], "may_lack", {}).items():
+            node["required"].remove(name)
+            node |= {"if": {"not": {"required": [other]}}, "then": {"required": [name]}}
         return node
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:

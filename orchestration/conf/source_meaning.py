@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from expectations.settings import Step
 from expectations.wording import hint, quoted
+from orchestration.conf.decoders import check_decoders
 from orchestration.conf.names import Declared, is_json_path
 from orchestration.conf.payload_schemas import check_payload_schema
 from orchestration.conf.source_settings import SourceSettings
@@ -42,6 +43,7 @@ def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> 
         if constant and declared.lacks("metrics", constant):
             yield Finding.of((*base, "metric"), f"names {declared.unknown('metrics', constant)}", "constant")
         fields = _fields(base, source)
+        yield from check_decoders(base, source) if source.decode else ()
         yield from check_payload_schema(base, source, fields)
         if source.format == "csv":
             yield from _check_columns(base, source.columns, fields)
@@ -114,8 +116,9 @@ def _check_format(base: Base, source: SourceSettings, written: Collection[str]) 
     if source.time.repeated_hour == "in_order" and (source.chosen[0] not in ("path", "s3") or source.each or source.format == "parquet"):
         problem = "is in_order, which is for rows of text files, one measurement or row of them a line; write first or second"
         yield Finding.of((*base, "time", "repeated_hour"), problem)
-    if "encoding" in written and (source.delta or source.format not in ("json", "csv")):
+    if "encoding" in written and (source.delta or source.decode or source.format not in ("json", "csv")):
         other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
+        other = "decoders read UTF-8" if source.decode else other
         yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
     if "/" in source.files:
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")

@@ -1,11 +1,14 @@
 """Settings of sources.yml: how events come. How their payloads are read is declared in silver/spec.py."""
 
-from typing import ClassVar
+import re
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic.json_schema import SkipJsonSchema
 
-from expectations.settings import Flag, Identifier, Number, OrAbsent, Seconds, Setting, Text
+from expectations.settings import NAME, Flag, Identifier, Number, OrAbsent, Seconds, Setting, Text
 from orchestration.conf.transport_settings import (
     DeltaSettings,
     HttpSettings,
@@ -20,6 +23,9 @@ from orchestration.conf.transport_settings import (
 )
 from orchestration.conf.values import AbsolutePath
 from silver.spec import PayloadFormat
+
+CODE = f"{NAME}code"
+MODULE = re.compile(r"([A-Za-z_]\w*):.*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +77,17 @@ class SourceSettings(PayloadFormat, Ways):
     ahead_seconds: OrAbsent[Seconds] = Field(default=None, ge=0, examples=[172_800])
     """An event time further than this beyond its arrival is quarantined; more for values that are known beforehand, such as prices of the
     next day. Absent: `max_future_seconds` of the policy."""
+    code: Annotated[SkipJsonSchema[dict[str, str]], Field(validation_alias=CODE)] = Field(default_factory=dict)
+    """The sources of the modules in the conf folder that `decode` names."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "https://registry:8081"}])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_code(cls, written: Any, info: ValidationInfo) -> Any:
+        """Beside conf as it is now: workers and replays take the sources from here."""
+        if not isinstance(written, dict) or info.context is None:
+            return written
+        return written | {CODE: _code_of(written.get("decode"), info.context)}
 
 
 @dataclass(frozen=True)
@@ -80,3 +96,12 @@ class SourcesFile(Setting):
 
     sources: dict[Identifier, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
     """Sources by name; the name is stored with every event."""
+
+
+def _code_of(decode: Any, folder: Path) -> dict[str, str]:
+    """Read the module of each decoder `module:function`; one that cannot be read is left out."""
+    steps = decode if isinstance(decode, list) else [decode]
+    names = [next(iter(step), "") if isinstance(step, dict) else step for step in steps]
+    modules = [match[1] for name in names if isinstance(name, str) and (match := MODULE.fullmatch(name))]
+    files = {module: folder / f"{module}.py" for module in modules}
+    return {module: file.read_text(encoding="utf-8", errors="replace") for module, file in files.items() if file.is_file()}

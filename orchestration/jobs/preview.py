@@ -25,6 +25,8 @@ from orchestration.storage.registry import ALWAYS, CONF, as_version, first_decla
 from orchestration.utc import EPOCH
 from silver import account
 from silver.csv_rows import values_of
+from silver.decoders.chain import decoder_of, objects_of
+from silver.decoders.message import messages
 from silver.enrich import ReferenceData
 from silver.judging import judged
 from silver.metric import Metric
@@ -34,7 +36,7 @@ from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 from silver.spec import PayloadFormat
 
 NOTHING = "without measurements"
-MOST_FIELDS, MOST_RULES = 20, 3
+MOST_FIELDS, MOST_RULES, MOST_BYTES = 20, 3, 1_048_576
 COLUMNS = ("event", "becomes", "device_id", "metric", "event_time", "value", "unit", "zone", "groups", "attributes", "reasons", "payload")
 Rows = list[dict[str, Any]]
 
@@ -175,10 +177,17 @@ def unread_fields(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
         lines = zip(events["header"].to_pylist(), events["payload"].to_pylist(), strict=True)
         for header, count in Counter(header for header, line in lines if line.decode(shape.encoding, "replace") != header).items():
             counts.update({name: count for name in shape.columns or values_of(header or "", shape) or () if name})
-    for payload in () if shape.is_binary or counts else events["payload"].to_pylist():
-        with suppress(ValueError, RecursionError):
-            counts.update({*_paths(json.loads(payload), "", shape.each)})
+    for content in () if counts or (shape.is_decoded and not shape.decode) else _objects(events, shape):
+        counts.update({*_paths(content, "", shape.each)})
     return {path: count for path, count in counts.most_common() if path not in shape.fields}
+
+
+def _objects(events: pa.Table, shape: PayloadFormat) -> Iterator[Any]:
+    """Values that the payloads hold, of those that can be read."""
+    decode = decoder_of(shape, frozenset()) if shape.decode else lambda content, _: [json.loads(content)]
+    for message in messages(events["payload"], events, shape, MOST_BYTES):
+        with suppress(ValueError, RecursionError):
+            yield from objects_of(decode, message) if message else ()
 
 
 def _paths(value: Any, path: str, list_path: str | None) -> Iterator[str]:

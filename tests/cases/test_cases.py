@@ -44,7 +44,10 @@ RIGHT = {
         probe-7 lora_temperature 08:20:00.900 21.8; probe-7 battery 08:20:00.900 3.59""",
     "cell": """40735 position 08:00:31.146219 -96.72; 40735 motor_temp 08:00:31.146219 48.5; 43738 position 08:00:31.146219 -43.13;
         43738 position 08:00:32.146219 -43.1; 40735 motor_temp 08:00:33.146219 48.7""",
-    "packs": "",
+    "packs": """mote urn:dev:mac:0024befffe804ff1:temp 08:00:00 21.5; mote urn:dev:mac:0024befffe804ff1:temp 07:59:00 21.3;
+        mote urn:dev:mac:0024befffe804ff1:hum 08:00:00 40.2; mote urn:dev:mac:0024befffe804ff1:door 08:00:00 1.0;
+        mote urn:dev:mac:0024befffe804ff1:temp 08:01:00.500 21.7; mote urn:dev:mac:0024befffe804ff1:temp 08:00:50.500 21.6;
+        mote urn:dev:mac:0024befffe804ff1:temp arrival 22.0""",
     "gw": "gw-1 tempc 08:00:00 48.5; gw-1 tempc 08:01:00 48.6; truck-9 tempc 08:01:00 4.2",
     "history": """sensor.cellar_temp state 08:00:00 8.4; sensor.cellar_temp state 08:07:00 8.6;
         binary_sensor.cellar_door state 08:00:30 1.0; binary_sensor.cellar_door state 08:01:10 0.0""",
@@ -65,7 +68,8 @@ RIGHT = {
     "consumos": """ES0021 consumption 2026-03-01T00:00:00 0.213; ES0021 consumption 2026-03-01T22:00:00 0.187;
         ES0021 consumption 2026-03-01T23:00:00 0.201; ES0021 consumption 2026-03-02T00:00:00 0.199""",
     "logger": "logger-2 Flow 08:00:00.125 3.5; logger-2 Flow 08:00:05.130 3.6",
-    "line_protocol": "",
+    "line_protocol": """roof north temp 08:00:00.123456 21.5; roof north hum 08:00:00.123456 40.0; roof north door 08:00:00.123456 1.0;
+        roof north temp 08:00:10.123456 21.6; p-7 rpm 08:00:00 1480.0; p-7 flow 08:00:00 35.0; p-7 rpm arrival 1482.0""",
     "flight": """glider-1 rpm 08:00:00 1480.0; glider-1 flight_temperature 08:00:00 48.5; glider-1 rpm 08:00:10 1482.0;
         glider-1 flight_temperature 08:00:10 48.7""",
     "export": "glider-2 rpm 08:00:00 1480.0; glider-2 flight_temperature 08:00:00 48.5",
@@ -75,13 +79,13 @@ BROKEN = {
     "shelly": {"event_time_is_valid": 1, "something_is_measured": 1},
     "lora": {"something_is_measured": 2},
     "cell": {"value_is_a_number": 2, "position_is_not_bad": 1, "something_is_measured": 1},
-    "packs": {"payload_is_readable": 3},
+    "packs": {"value_is_a_number": 1},
     "gw": {"event_time_is_not_too_old": 3, "event_time_is_not_in_the_future": 1, "event_time_is_valid": 1},
     "history": {"something_is_measured": 3},
     "pi": {"value_is_a_number": 1},
     "log": {"payload_is_readable": 3},
     "campbell": {"something_is_measured": 3, "value_is_a_number": 1},
-    "line_protocol": {"payload_is_readable": 5},
+    "line_protocol": {"something_is_measured": 1, "value_is_a_number": 1},
 }
 
 
@@ -91,17 +95,20 @@ def conf() -> Conf:
     return load(built("cases") / "conf")
 
 
-def expected(text: str) -> list[tuple[str, str, object, float]]:
-    rows = (one.split() for one in text.replace("\n", " ").split(";") if one.strip())
-    days = [(device, metric, time if "T" in time else f"2026-03-02T{time}", value) for device, metric, time, value in rows]
-    return sorted((device, metric, at(time), float(value)) for device, metric, time, value in days)
+def expected(text: str, arrival: object = None) -> list[tuple[str, str, object, float]]:
+    rows = (one.strip().rsplit(maxsplit=3) for one in text.replace("\n", " ").split(";") if one.strip())
+    days = [
+        (device, metric, time if "T" in time or time == "arrival" else f"2026-03-02T{time}", value) for device, metric, time, value in rows
+    ]
+    return sorted((device, metric, arrival if time == "arrival" else at(time), float(value)) for device, metric, time, value in days)
 
 
 @pytest.mark.parametrize("source", RIGHT)
 def test_the_readings_of_a_case_are_right_and_all_else_has_its_reason(source: str, conf: Conf) -> None:
     readings, quarantine = (table(conf, f"silver.{name}") for name in ("readings", "quarantine"))
     found = readings[readings.source == source][["device_id", "metric", "event_time", "value"]].itertuples(index=False, name=None)
-    right = expected(RIGHT[source])
+    events = table(conf, "bronze.events")
+    right = expected(RIGHT[source], events[events.source == source].received_at.max())
     assert [row[:3] for row in sorted(found)] == [row[:3] for row in right]
     found = readings[readings.source == source][["device_id", "metric", "event_time", "value"]].itertuples(index=False, name=None)
     assert [row[3] for row in sorted(found)] == pytest.approx([row[3] for row in right], rel=1e-12)
@@ -118,6 +125,7 @@ def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference
         "cell": 1,
         "history": 3,
         "campbell": 3,
+        "line_protocol": 1,
     }
     report = verify(latest_snapshot(conf), conf)
     assert [outcome.first for outcome in report.outcomes if outcome.differences] == []
@@ -149,19 +157,36 @@ def test_a_row_that_lacks_values_is_not_shifted_into_other_columns() -> None:
     assert rows["number"].to_pylist() == [22.6, 42.9, 93409.06, None, 22.7, 42.8, 93401.1]
 
 
+OWN = {"plant_decoders": (HERE / "conf/plant_decoders.py").read_text(encoding="utf-8")}
 MESSAGES = {
-    "03": PayloadFormat("json", Origin(topic=2), Time("ts"), metric=Origin(topic=3), value="value"),
+    "03": PayloadFormat(
+        "json",
+        Origin(topic=2),
+        Time(arrival=True),
+        metric=Origin(topic=3),
+        value="value",
+        decode=("text",),
+        not_measured=("unavailable", "heating"),
+        words={"pump": {"on": 1.0, "off": 0.0}},
+    ),
     "09": PayloadFormat("sparkplug_b", Origin(topic=5), Time("each.timestamp", "epoch_ms"), each="metrics"),
-    "13": PayloadFormat("json", Origin(constant="x"), Time("ts"), metrics={"state": "kwh"}),
+    "13": PayloadFormat(
+        "json",
+        Origin(field="device"),
+        Time("body.ts"),
+        metrics={"energy": "body.kwh"},
+        decode=("plant_decoders:from_kafka", {"base64": "body"}, "confluent"),
+        code=OWN,
+    ),
 }
 
 
 @pytest.mark.parametrize(
     ("case", "rules"),
     [
-        ("03", {"payload_is_readable": 8, "something_is_measured": 1}),
+        ("03", {"value_is_a_number": 1, "something_is_measured": 3}),
         ("09", {"metric_is_present": 6, "something_is_measured": 1}),
-        ("13", {"payload_is_readable": 1, "event_time_is_valid": 1, "something_is_measured": 1}),
+        ("13", {"event_time_is_valid": 1, "something_is_measured": 1}),
     ],
 )
 def test_messages_of_shapes_that_are_not_read_yet_have_a_reason_each(case: str, rules: dict[str, int]) -> None:
@@ -170,11 +195,26 @@ def test_messages_of_shapes_that_are_not_read_yet_have_a_reason_each(case: str, 
     assert all(reason for row in found.measurements for reason in row["reasons"].values())
 
 
+@pytest.mark.parametrize(
+    ("case", "values"),
+    [
+        (
+            "03",
+            [("boiler-1", *row) for row in (("flow_temp", 68.5), ("return_temp", 54.25), ("pump", 1), ("flow_temp", 68.7), ("pump", 0))],
+        ),
+        ("13", [("meter-12", "energy", 10452.7), ("meter-13", "energy", 884.1), ("meter-13", "energy", 884.2)]),
+    ],
+)
+def test_values_of_messages_that_are_no_json_objects_are_right(case: str, values: list[tuple[str, str, float]]) -> None:
+    rows = [row for row in of_messages(case).measurements if all(rule.endswith("_is_known") for rule in row["reasons"])]
+    assert [(row["device_id"], row["metric"], row["value"]) for row in rows] == values
+
+
 def of_messages(case: str) -> Preview:
     """As if they had come by a broker."""
     file = next((HERE / "messages").glob(f"{case}.*"))
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
-    shape = MESSAGES[case]
+    shape, keys, headers = MESSAGES[case], list[bytes](), list[list[tuple[str, bytes]]]()
     if case == "09":
         shape = replace(shape, metric=Origin(field="each.name"), value="each.value")
         messages = [(topic, bytes.fromhex(content)) for topic, content in rows]
@@ -182,6 +222,7 @@ def of_messages(case: str) -> Preview:
         messages = [(topic, content.encode()) for topic, content in rows]
     else:
         messages = [("meters", payload_of(value)) for *_, value in rows[1:]]
+        keys, headers = [row[0].encode() for row in rows[1:]], [headers_of(row[1]) for row in rows[1:]]
     events = pa.table(
         {
             "payload": [payload for _, payload in messages],
@@ -189,8 +230,8 @@ def of_messages(case: str) -> Preview:
             "source": ["spindle"] * len(messages),
             "position": [f"{topic}/0/{n}" for n, (topic, _) in enumerate(messages)],
             "received_at": pa.array([at("2026-03-02T08:10:00")] * len(messages), pa.timestamp("us", "UTC")),
-            "key": pa.nulls(len(messages), pa.binary()),
-            "headers": pa.nulls(len(messages), ARRIVED.field("headers").type),
+            "key": keys if case == "13" else pa.nulls(len(messages), pa.binary()),
+            "headers": headers if case == "13" else pa.nulls(len(messages), ARRIVED.field("headers").type),
         },
         ARRIVED,
     )
@@ -205,3 +246,9 @@ def payload_of(value: str) -> bytes:
         return b""
     frame, _, text = value.removeprefix("hex:").partition(" ")
     return bytes.fromhex(frame) + text.encode() if value.startswith("hex:") else value.encode()
+
+
+def headers_of(text: str) -> list[tuple[str, bytes]]:
+    """As messages.tsv writes them."""
+    pairs = (pair.partition("=") for pair in text.split(";") if pair)
+    return [(name, value.encode()) for name, _, value in pairs]

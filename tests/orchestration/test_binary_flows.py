@@ -21,7 +21,7 @@ from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold.amendments import NAME
 from orchestration.storage.lake_layout import spool_folder
 from orchestration.supervisor.run import retry_quarantine
-from silver import sparkplug_values
+from silver.decoders.sparkplug_b import Payload
 from silver.spec import DECLARED, Origin, PayloadFormat, Registry, Time
 from tests.binary_formats import READING, avro, files, framed, message_class
 from tests.lakes import KITCHEN, conf, minutes, run, run_until, table
@@ -84,7 +84,7 @@ def of_protobuf(times: Sequence[datetime]) -> list[bytes]:
 
 
 def of_sparkplug(times: Sequence[datetime]) -> bytes:
-    payload: Any = sparkplug_values._parse.__self__()  # type: ignore[attr-defined]
+    payload: Any = Payload()
     for n, time in enumerate(times):
         payload.metrics.add(name="vibration", timestamp=_millis(time), datatype=10, double_value=float(n))
     payload.metrics.add(alias=3, timestamp=_millis(times[0]), double_value=1.0)

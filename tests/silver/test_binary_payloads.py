@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silver import sparkplug_values
 from silver.avro_values import avro_reader
+from silver.decoders.sparkplug_b import Payload, sparkplug_b
 from silver.measurements import measurements
 from silver.protobuf_values import protobuf_reader
 from silver.spec import DECLARED
@@ -103,7 +103,7 @@ def good(name: str) -> list[bytes]:
 
 def sparkplug() -> bytes:
     """A payload with a metric of every kind."""
-    payload: Any = sparkplug_values._parse.__self__()  # type: ignore[attr-defined]
+    payload: Any = Payload()
     payload.timestamp, payload.seq, payload.uuid = 1767225601000, 3, "degC"
     values: list[tuple[str, Any, int | None]] = [
         *(("int_value", 2**32 - 5, 3), ("int_value", 2**32 - 5, None), ("long_value", 2**64 - 5, 4), ("long_value", 5, 8)),
@@ -168,9 +168,9 @@ def test_a_float_of_32_bits_has_the_digits_that_its_sender_wrote(single: float, 
     content = struct.pack("<f", single)
     assert avro_reader(('"float"',))(content, 0) == double
     assert values_of("proto3", message_class("plant", "Reading")(share=single).SerializeToString())["share"] == double
-    payload: Any = sparkplug_values._parse.__self__()  # type: ignore[attr-defined]
+    payload: Any = Payload()
     payload.metrics.add(name="t", datatype=9, float_value=single)
-    assert sparkplug_values.sparkplug_values(payload.SerializeToString())["metrics"][0]["value"] == double
+    assert sparkplug_b(payload.SerializeToString())[0]["metrics"][0]["value"] == double
 
 
 def test_a_decimal_is_the_nearest_double_and_one_beyond_all_doubles_is_infinite() -> None:

@@ -9,7 +9,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from math import inf
 from struct import error as StructError
@@ -25,7 +25,8 @@ from google.protobuf.text_format import Parse
 
 from orchestration.audit.verify import protobuf_payload
 from orchestration.audit.verify.json_payload import Odd
-from silver.spec import DECLARED, PayloadFormat
+from silver.records import UnreadableError as Undecodable
+from silver.spec import BINARY, DECLARED, PayloadFormat
 
 BROKEN = (AvroException, TypeError, StructError, *protobuf_payload.BROKEN)
 OF_DECIMAL = {"logicalType", "precision", "scale"}
@@ -41,9 +42,20 @@ BITS = {"Int8": 8, "Int16": 16, "Int32": 32, "Int64": 64, "UInt8": 8, "UInt16": 
 DATATYPES = ["Unknown", *BITS, "Float", "Double", "Boolean", "String", "DateTime"]
 
 
-def object_reader(shape: PayloadFormat, names: Collection[str]) -> Callable[[bytes], Any]:
-    """Return a function that reads payloads of this shape, at least the members of these names; it raises one of BROKEN."""
-    if shape.format == "sparkplug_b":
+def own_decoders() -> dict[str, Callable[..., list[Any]]]:
+    """Decoders of Avro, Protobuf and Sparkplug B that share no line with those of silver."""
+    return {name: partial(_decoded, name) for name in BINARY}
+
+
+def _decoded(name: str, content: Any, shape: PayloadFormat, names: Collection[str] | None) -> list[Any]:
+    try:
+        return [_object_reader(name, shape, names)(content)]
+    except BROKEN:
+        raise Undecodable from None
+
+
+def _object_reader(name: str, shape: PayloadFormat, names: Collection[str] | None) -> Callable[[bytes], Any]:
+    if name == "sparkplug_b":
         return _sparkplug_object
 
     def read(payload: bytes) -> Any:
@@ -51,7 +63,7 @@ def object_reader(shape: PayloadFormat, names: Collection[str]) -> Callable[[byt
         texts = shape.schemas.get(schema)
         if not texts:
             raise ValueError("nobody knows the schema")
-        if shape.format == "avro":
+        if name == "avro":
             return _avro_reader(texts)(content)
         if not shape.registry:
             return protobuf_payload.protobuf_reader(texts, shape.message or "", names)(content)
@@ -85,7 +97,7 @@ def _places(content: bytes) -> tuple[list[int], bytes]:
 
 
 def _zigzag(content: bytes) -> tuple[int, bytes]:
-    for n in range(min(len(content), 6)):
+    for n in range(min(len(content), 10)):
         if content[n] < 0x80:
             value = sum((byte & 0x7F) << 7 * at for at, byte in enumerate(content[: n + 1]))
             return (value >> 1) ^ -(value & 1), content[n + 1 :]

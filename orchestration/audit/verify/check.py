@@ -39,7 +39,7 @@ from orchestration.audit.verify.store import (
 )
 from orchestration.conf.model import Conf
 
-EVENTS = ("payload", "header", "headers", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
+EVENTS = ("payload", "header", "key", "headers", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
 
 COUNTING = "((from devices anti join corrections using (device_id, registered_at)) union all from corrections)"
 """Declarations, without those in whose place the generation has others, and these."""

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from orchestration.audit.verify.event_times import event_times
 from orchestration.audit.verify.json_payload import as_text
 from orchestration.audit.verify.numerals import number, number_or_switch, with_point
-from orchestration.audit.verify.records import Record, binary_reader, path_of, reader
+from orchestration.audit.verify.records import Record, decoded_reader, path_of, reader
+from silver.decoders.message import messages
 from silver.spec import Origin, PayloadFormat
 
 AS_JAVA = "tidemark.as_java"
@@ -56,9 +57,9 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     MEASUREMENTS."""
     payloads, is_utf8 = _decoded(events["payload"], shape)
     is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
-    records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
-    of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
-    rows = _rows(records, events["position"], shape)
+    read = _records(pc.if_else(is_small, payloads, None), events, shape, max_payload_bytes)
+    of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([records is not None for records in read], pa.bool_())}
+    rows = _rows(read, events["position"], shape)
     event_time, is_local_time_unique = event_times([rows.values(part) for part in shape.time.parts], rows.event_at, events, shape)
     of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
         "event_at": rows.event_at,
@@ -72,17 +73,19 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     return pa.concat_tables(_table(of_row, rows, cells) for cells in _cells(rows, shape))
 
 
-def _records(payloads: list[Any], events: pa.Table, shape: PayloadFormat) -> list[Record | None]:
-    if shape.is_binary:
-        return list(map(binary_reader(shape), payloads))
-    return list(map(reader(shape), payloads, events["header"].to_pylist() if shape.format == "csv" else repeat(None)))
+def _records(payloads: Any, events: pa.Table, shape: PayloadFormat, most_bytes: int) -> list[list[Record] | None]:
+    """The records of each event, one without decoders; None where it cannot be read."""
+    if shape.is_decoded:
+        return list(map(decoded_reader(shape), messages(payloads, events, shape, most_bytes)))
+    headers = events["header"].to_pylist() if shape.format == "csv" else repeat(None)
+    return [None if record is None else [record] for record in map(reader(shape), payloads.to_pylist(), headers)]
 
 
 def _decoded(payloads: pa.ChunkedArray, shape: PayloadFormat) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:
     """The payloads, as text where they are one, and whether they are in the encoding of their source."""
     with suppress(pa.ArrowInvalid):
-        if shape.is_binary or shape.encoding == "utf-8":
-            return payloads if shape.is_binary else payloads.cast(pa.string()), pa.repeat(True, len(payloads))
+        if shape.is_decoded or shape.encoding == "utf-8":
+            return payloads if shape.is_decoded else payloads.cast(pa.string()), pa.repeat(True, len(payloads))
     content: list[bytes] = payloads.to_pylist()
     texts = [payload.decode(shape.encoding, AS_JAVA) for payload in content]
     return pa.array(texts, pa.large_string()), pa.array([_is_whole(payload, shape.encoding) for payload in content], pa.bool_())
@@ -148,26 +151,25 @@ class _Cells(NamedTuple):
     is_measured: pa.Array
 
 
-def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: PayloadFormat) -> _Rows:
-    events = [NOTHING if record is None else record for record in records]
+def _rows(read: Sequence[list[Record] | None], positions: pa.ChunkedArray, shape: PayloadFormat) -> _Rows:
+    """Rows of the records of each event, which has at least one row."""
     positions = pc.fill_null(positions, "").combine_chunks()
-    if shape.each is None:
-        event_at = pa.array(np.arange(len(events)), pa.int32())
-        first, one = (pa.repeat(pa.scalar(n, pa.int32()), len(events)) for n in (0, 1))
-        return _Rows(shape, event_at, events, [], first, one, positions)
-    lists = _members(events, path_of(shape.each, shape)[1])
-    places = [(at, n, element or NOTHING) for at, elements in enumerate(lists) for n, element in enumerate(elements or [None])]
-    event_at = pa.array([at for at, _, _ in places], pa.int32())
-    counts = pa.array([None if elements is None else len(elements) for elements in lists], pa.int32())
-    return _Rows(
-        shape,
-        event_at,
-        [events[at] for at, _, _ in places],
-        [element for _, _, element in places],
-        pa.array([n for _, n, _ in places], pa.int32()),
-        counts.take(event_at),
-        positions.take(event_at),
-    )
+    if shape.each is None and not shape.decode:
+        event_at, one = pa.array(np.arange(len(read)), pa.int32()), pa.repeat(pa.scalar(1, pa.int32()), len(read))
+        events = [records[0] if records else NOTHING for records in read]
+        return _Rows(shape, event_at, events, [], pc.subtract(one, 1), one, positions)
+    places: list[tuple[int, int, Record, Record]] = []
+    counts: list[int | None] = []
+    for at, of_event in enumerate(read):
+        begin, records = len(places), of_event or [NOTHING]
+        lists = [_members([record], path_of(shape.each, shape)[1])[0] if shape.each else [record] for record in records]
+        rows = [(record, element or NOTHING) for record, elements in zip(records, lists, strict=True) for element in elements or [NOTHING]]
+        places += [(at, n, record, element) for n, (record, element) in enumerate(rows)]
+        counts.append(len(places) - begin if len(records) > 1 else None if lists[0] is None else len(lists[0]))
+    at_events, at_elements, of_events, of_elements = zip(*places, strict=True) if places else ((), (), (), ())
+    event_at, element_at = pa.array(at_events, pa.int32()), pa.array(at_elements, pa.int32())
+    count = pa.array(counts, pa.int32()).take(event_at)
+    return _Rows(shape, event_at, of_events, of_elements, element_at, count, positions.take(event_at))
 
 
 def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
@@ -186,7 +188,8 @@ def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     measured = [[read(metric.strip(" "), _not_blank(value)) for value in rows.values(field)] for metric, field in shape.metrics.items()]
     row_ats = [np.flatnonzero([value is not None and value is not NO_VALUE for value in values]) for values in measured]
     count = np.bincount(np.concatenate(row_ats), minlength=len(rows.events))  # measurements of each row
-    parts = pa.nulls(len(count), pa.int32()) if shape.each else pa.array(count, pa.int32())
+    is_counted = pa.scalar(False) if shape.each else pc.equal(rows.count, 1)
+    parts = pc.if_else(is_counted, pa.array(count, pa.int32()), None)
     for metric_at, (metric, values, row_at) in enumerate(zip(shape.metrics, measured, row_ats, strict=True)):
         metrics = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
         are_measured = pa.repeat(True, len(row_at))

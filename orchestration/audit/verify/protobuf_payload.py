@@ -56,8 +56,8 @@ def message_at(texts: Sequence[str], indexes: Sequence[int]) -> str:
     return ".".join(names)
 
 
-def protobuf_reader(texts: Sequence[str], message: str, names: Collection[str]) -> Callable[[bytes], dict[str, Any]]:
-    """Return a function that reads these members of payloads of a message; it raises one of BROKEN."""
+def protobuf_reader(texts: Sequence[str], message: str, names: Collection[str] | None) -> Callable[[bytes], dict[str, Any]]:
+    """Return a function that reads these members of payloads of a message, None: all; it raises one of BROKEN."""
     return reader_of(files_of(texts[0])[0].FindMessageTypeByName(message), names)
 
 

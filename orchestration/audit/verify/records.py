@@ -13,9 +13,12 @@ from typing import Any
 
 import orjson
 
-from orchestration.audit.verify.binary_payload import BROKEN, object_reader
+from orchestration.audit.verify.binary_payload import own_decoders
 from orchestration.audit.verify.csv_payload import row_reader
 from orchestration.audit.verify.json_payload import BLANKS, Odd, UnreadableError, read_object, values_of
+from silver.decoders.chain import decoder_of, objects_of
+from silver.decoders.message import Message
+from silver.records import UnreadableError as Undecodable
 from silver.spec import ELEMENT, PayloadFormat
 
 LONGEST = 1_000
@@ -91,17 +94,17 @@ def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
     return is_of_element, tuple((field.removeprefix(ELEMENT) if is_of_element else field).split("."))
 
 
-def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | None]:
-    """Return a function that reads binary payloads of this shape."""
+def decoded_reader(shape: PayloadFormat) -> Callable[[Message | None], list[Record] | None]:
+    """Return a function that reads messages of this shape: a record of each object, None where the message cannot be read. Objects are made
+    by the decoders of silver, but for those of binary formats."""
     level = _level_of(shape)
-    object_of = object_reader(shape, level.members)
+    decode = decoder_of(shape, frozenset(level.members), own_decoders())
 
-    def read(payload: bytes | None) -> Record | None:
+    def read(message: Message | None) -> list[Record] | None:
         try:
-            parsed = None if payload is None else object_of(payload)
-            return level.record_of(parsed) if isinstance(parsed, dict) else None
-        except (UnreadableError, *BROKEN):
-            return None if payload else {}
+            return None if message is None else [level.record_of(members) for members in objects_of(decode, message)]
+        except (UnreadableError, Undecodable):
+            return None
 
     return read
 

@@ -77,8 +77,11 @@ def _unpacked(body: bytes, encoding: str, most: int) -> Iterator[bytes]:
 
 
 def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list[bytes], int]:
-    """The events of a body, and how many of them silver cannot read; 0 of binary formats. Only blanks between events are left out."""
+    """The events of a body, and how many of them silver cannot read: 0 of binary formats, and of decoders, for which a body is an event.
+    Only blanks between events are left out."""
     kind = content_type.partition(";")[0].strip().lower()
+    if shape.decode:
+        return [body] if body else [], 0
     if shape.is_binary:
         if kind and kind not in ONE_MESSAGE:
             raise RefusedError(415, f"this source takes {shape.format}, a message a request; send Content-Type: {ONE_MESSAGE[0]}")

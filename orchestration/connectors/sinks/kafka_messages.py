@@ -16,7 +16,7 @@ from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.http_client import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE, Batch
 from orchestration.errors import TidemarkError
-from silver.binary_rows import registry_frame
+from silver.decoders.confluent import registry_frame
 
 Writer: TypeAlias = Callable[[pa.Table], Iterable[bytes]]
 NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")

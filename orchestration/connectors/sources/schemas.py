@@ -22,7 +22,7 @@ from orchestration.conf.secrets import resolved
 from orchestration.connectors.http_client import NoAnswerError, ask, basic
 from orchestration.connectors.sources.source import Notice, SourceDownError
 from orchestration.storage.payload_formats import payload_formats, remember_schemas
-from silver.binary_rows import FRAME_LENGTH, schema_in_frame
+from silver.decoders.confluent import FRAME_LENGTH, schema_in_frame
 from silver.spec import PayloadFormat, Registry
 
 MAX_ASKED = 100  # ids of one piece, the most frequent first: payloads that are none may hold any number
@@ -33,7 +33,7 @@ MAIN = "main.proto"
 
 class Schemas:
     def __init__(self, conf: Conf, source: str, shape: PayloadFormat, registry: Registry) -> None:
-        self._conf, self._source, self._format, self._registry = conf, source, shape.format, registry
+        self._conf, self._source, self._format, self._registry = conf, source, shape.written_in, registry
         self._known = dict(shape.schemas)
         self.notices = list[Notice]()
 

@@ -176,11 +176,7 @@ UNREADABLE = [
         "holds no field with numbers to measure: x has words such as heating in 1 of 1 event;",
         id="words",
     ),
-    pytest.param(
-        b'[{"bn":"mote:","bt":1772438400,"n":"temp","v":21.5},{"n":"temp","t":-60,"v":21.3}]\n', "holds SenML packs (RFC 8428)", id="SenML"
-    ),
-    pytest.param(b'{"bn":"mote:","bt":1772438400,"e":[{"n":"temp","v":21.5}]}\n', "holds SenML packs (RFC 8428)", id="older SenML"),
-    pytest.param(b"m,site=a\\ b temp=21.5,hum=40i 1772438400123456789\n", "looks like the line protocol of InfluxDB", id="line protocol"),
+    pytest.param(b'{"bn":"mote:","bt":1772438400,"e":[{"n":"temp","v":21.5}]}\n', "looks like a kind of senml", id="older"),
     pytest.param(
         b"Date,Time,Millis,Tag,Value\n2026-03-02,08:00:00,125,Flow,3.5\n2026-03-02,08:00:05,130,Flow,3.6\n",
         "has its time in several fields (Date, Time, Millis), which is not read yet",
@@ -205,6 +201,22 @@ UNREADABLE = [
     pytest.param(b"Date,x\n02-Mar-2026 08:00,1.5\n", NO_TIME + "Date has no format that is known (such as 02-Mar-2026 08:00)", id="months"),
     pytest.param(b'{"ts":[1772438400],"x":[1.5]}\n', NO_TIME + "none is called after a time; ts is a list, or empty", id="columns"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("content", "decode", "metrics"),
+    [
+        (b'[{"bn":"mote:","bt":1772438400,"n":"temp","v":21.5},{"n":"temp","t":-60,"v":21.3}]\n', "senml", ["temp"]),
+        (b"m,site=a\\ b temp=21.5,hum=40i 1772438400123456789\n# a comment\nm temp=21.6 1772438401123456789\n", "influx", ["temp", "hum"]),
+        (b'[{"id":"a","ts":1772438400,"temp":21.5},{"id":"b","ts":1772438460,"temp":21.3}]\n', "array", ["temp"]),
+    ],
+)
+def test_a_sample_of_messages_that_are_no_objects_names_its_decoder(
+    content: bytes, decode: str, metrics: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    proposal = proposal_of(tmp_path / "a.txt")
+    assert (proposal.sample.decode, [*proposal.metrics]) == (decode, metrics)
 
 
 @pytest.mark.parametrize(("content", "sentence"), UNREADABLE)

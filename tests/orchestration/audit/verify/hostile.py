@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Collection, Iterator
 
-from tests.orchestration.audit.verify.hostile_shapes import GOOD, HEADERS, SHAPES
+from tests.orchestration.audit.verify.hostile_shapes import GOOD, HEADERS, NO_JSON, SHAPES
 
 Payload = tuple[str, bytes, str | None]
 """Source, payload, header."""
@@ -85,7 +85,8 @@ def payloads(seed: int, mutations: int, sources: Collection[str] = SHAPES.keys()
         if source not in sources:
             continue
         headers = HEADERS.get(source, [None])
-        texts = [*GOOD[source], *(_json_payloads(source) if shape.format == "json" else [*_csv_payloads(source), *LINES, "", "  ", "\t"])]
+        more = _csv_payloads(source) if shape.format == "csv" else [*WHOLE, *VALUES] if source in NO_JSON else _json_payloads(source)
+        texts = [*GOOD[source], *more, *([*LINES, "", "  ", "\t"] if shape.format == "csv" else [])]
         for text in texts:
             yield source, _encoded(text, shape.encoding), headers[0]
         for _ in range(mutations):

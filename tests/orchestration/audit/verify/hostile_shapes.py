@@ -1,5 +1,7 @@
 """Shapes to read hostile payloads with, and good payloads of each."""
 
+from typing import Any
+
 from silver.spec import Origin, PayloadFormat, Time
 
 LONG = PayloadFormat(
@@ -12,6 +14,44 @@ LONG = PayloadFormat(
     unit=Origin(field="unit"),
 )
 WIDE = {"temperature": "temp", "humidity": "hum", "power": "pow"}
+
+
+def decoded(time: str, *decode: object, device: str = "device", **more: Any) -> PayloadFormat:
+    """Of long rows, unless metrics are given."""
+    rows: dict[str, Any] = {} if "metrics" in more else {"metric": Origin(field="metric"), "value": "value"}
+    origin = Origin(constant="oven") if device == "oven" else Origin(field=device)
+    return PayloadFormat("json", origin, Time(time, more.pop("format", "iso")), decode=decode, **rows | more)
+
+
+OF_TAG = {"temperature": "fields.temp", "humidity": "fields.hum"}
+OF_KEYS: dict[str, Any] = {"metric": Origin(field="s.key"), "value": "s.value"}
+OWN = {"own": "def pairs(payload):\n    return [dict(pair.split('=') for pair in payload.decode().split(';'))]\n"}
+DECODED = {
+    "array": decoded("ts", "array"),
+    "array of lists": decoded(
+        "each.t", "array", format="epoch_s", each="l", metric=Origin(field="each.n"), value="each.v", attributes={"q": "q"}
+    ),
+    "wide array": decoded("ts", "array", metrics={"temperature": "v.t", "humidity": "h"}),
+    "text": decoded("value", "text", device="oven", format="epoch_s", metrics={"power": "value"}),
+    "lines": decoded("ts", "lines"),
+    "concatenated": decoded("ts", "concatenated"),
+    "base64": decoded("Body.ts", {"base64": "Body"}, "array", metric=Origin(field="Body.metric"), value="Body.value"),
+    "by_key": decoded("ts", {"by_key": "s"}, **OF_KEYS),
+    "by_key of some": decoded("ts", {"by_key": {"match": "[th].*"}}, metric=Origin(field="key"), value="v"),
+    "columns": decoded("time", {"columns": {"start": "t", "step": "dt"}}, format="epoch_s", metrics=WIDE),
+    "flatten": decoded("rooms.list.t", {"flatten": "rooms.list"}, format="epoch_s", device="rooms.id", metrics={"power": "rooms.list.v"}),
+    "influx": decoded("time", "influx", format="epoch_ns", device="tags.device", metrics=OF_TAG),
+    "influx by key": decoded(
+        "time", "influx", {"by_key": "fields"}, format="epoch_ns", metric=Origin(field="fields.key"), value="fields.value"
+    ),
+    "senml": decoded("t", "senml", format="epoch_s", device="bn", metric=Origin(field="name"), value="v", unit=Origin(field="u")),
+    "otlp": decoded("time", "otlp", format="epoch_ns", device="resource.host.name", metric=Origin(field="name"), value="value"),
+    "own": decoded(
+        "ts", "own:pairs", code={"own": "def pairs(payload):\n    return [dict(p.split('=') for p in payload.decode().split(';'))]\n"}
+    ),
+}
+NO_JSON = ("text", "lines", "concatenated", "influx", "influx by key", "own")
+"""Shapes whose payloads are no JSON."""
 SHAPES = {
     "long": LONG,
     "nested": PayloadFormat("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"}),
@@ -63,6 +103,7 @@ SHAPES = {
         separator=";",
         quote="'",
     ),
+    **DECODED,
 }
 HEADERS: dict[str, list[str | None]] = {
     "csv with header": ["dev,t,temp,hum,pow", ' "t" ,dev,hum, temp ', "dev,t,temp", None, "", ",dev,t,temp,hum,pow"],
@@ -101,5 +142,47 @@ GOOD = {
         "\ufeff\U0001f525,2026-01-01T00:00:01Z,1,,",
     ],
     "json in utf-16": ['{"d":"\U0001f525","t":"2026-01-01T00:00:01Z","h":1}'],
+    "array": [
+        '[{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z"},{"device":"oven","metric":"humidity","value":2}]'
+    ],
+    "array of lists": [
+        '[{"device":"oven","q":1,"l":[{"n":"temperature","v":1,"t":1767225601}]},{"device":"oven","l":[]},{"device":"oven"}]'
+    ],
+    "wide array": ['[{"device":"oven","ts":"2026-01-01T00:00:01Z","v":{"t":1,"h":2},"h":3},{"device":"room","v":null,"h":4}]'],
+    "text": ["1767225601"],
+    "lines": [
+        '{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z"}',
+        '{"device":"oven","metric":"temperature","value":1}\r\n\n{"device":"oven","metric":"humidity","value":2}',
+    ],
+    "concatenated": [
+        '{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z"} {"device":"oven"}{"metric":"power"}'
+    ],
+    "base64": [
+        '{"device":"oven","Body":"eyJtZXRyaWMiOiJ0ZW1wZXJhdHVyZSIsInZhbHVlIjoxLjUsInRzIjoiMjAyNi0wMS0wMVQwMDowMDowMVoifQ=="}',
+        '{"device":"oven","Body":"W3sibWV0cmljIjoicG93ZXIiLCJ2YWx1ZSI6MX0seyJ0cyI6MX1d"}',
+    ],
+    "by_key": ['{"device":"oven","ts":"2026-01-01T00:00:01Z","s":{"temperature":1.5,"humidity":{"value":"2"},"power":null}}'],
+    "by_key of some": ['{"device":"oven","ts":"2026-01-01T00:00:01Z","temperature":{"v":1.5},"humidity":{"v":2},"x":{"v":3}}'],
+    "columns": [
+        '{"device":"oven","t":1767225601.5,"dt":0.1,"temp":[1,2.5],"hum":[3,null]}',
+        '{"device":"oven","t":1767225601.5,"dt":0.1,"temp":[1,2.5],"hum":["3",null],"pow":[true,{}]}',
+    ],
+    "flatten": [
+        '{"rooms":[{"id":"oven","list":[{"t":1767225601,"v":1},{"t":1767225602,"v":2}]},{"id":"room","list":{"t":1767225601,"v":3}}]}'
+    ],
+    "influx": [
+        "weather,device=oven temp=1.5,hum=40i,door=t 1767225601000000000",
+        'weather,device=ro\\ om\\,1 temp=21.5,state="ok, \\"dry\\"" 1767225602000000000\n# a comment\n\nweather,device=oven hum=4u',
+    ],
+    "influx by key": ["weather,device=oven temperature=1.5,humidity=40i,door=t 1767225601000000000"],
+    "senml": [
+        '[{"bn":"oven","bt":1767225601,"bu":"degF","bv":0.1,"n":"temperature","v":0.2},{"n":"humidity","t":-60,"vb":true},{"n":"power","s":5}]'
+    ],
+    "otlp": [
+        '{"resourceMetrics":[{"resource":{"attributes":[{"key":"host.name","value":{"stringValue":"oven"}}]},"scopeMetrics":[{"metrics":'
+        '[{"name":"temperature","gauge":{"dataPoints":[{"asDouble":1.5,"timeUnixNano":"1767225601000000000"}]}},'
+        '{"name":"power","sum":{"dataPoints":[{"asInt":"5","timeUnixNano":"1767225602000000000","flags":0}]}}]}]}]}'
+    ],
+    "own": ["device=oven;metric=temperature;value=1.5;ts=2026-01-01T00:00:01Z"],
     "csv long": ["oven;01.01.2026 00:30;temperature;1,5", "'oven';01.01.2026 00:30;'temperature';1.5"],
 }

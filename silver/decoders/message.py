@@ -1,0 +1,60 @@
+"""A message as decoders see it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from silver.spec import PayloadFormat
+
+OF_MESSAGE = ("key", "headers", "received_at")
+"""Columns of bronze that decoders alone ask for, beside the payload and the position."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Message(NamedTuple):
+    """A payload, and what came with it: null where the source has none of it, or where nobody asked for it.
+
+    `position`: topic/partition/offset, or the path of the file. `arrived_micros`: when the source had it, in microseconds since 1970.
+    `most_bytes`: no longer payload is read, also unpacked.
+    """
+
+    payload: bytes
+    key: bytes | None = None
+    headers: Mapping[str, bytes] | None = None
+    position: str | None = None
+    arrived_micros: int | None = None
+    most_bytes: int = 1_048_576
+
+    @property
+    def topic(self) -> str:
+        """The topic of a message of MQTT or Kafka."""
+        return (self.position or "").rpartition("/")[0].rpartition("/")[0]
+
+    @property
+    def arrived_at(self) -> datetime | None:
+        """When the source had it, UTC."""
+        return None if self.arrived_micros is None else EPOCH + timedelta(microseconds=self.arrived_micros)
+
+
+def messages(payloads: pa.Array, events: pa.Table, shape: PayloadFormat, most_bytes: int) -> Iterable[Message | None]:
+    """A message of each payload; null where one is null. `events`: as bronze has them; what came with a payload is for decoders alone."""
+    contents = payloads.to_pylist()
+    if not shape.is_read_by_all:
+        return (None if payload is None else Message(payload) for payload in contents)
+    names, nothing = events.column_names, [None] * len(contents)
+    arrived = events["received_at"].cast(pa.int64()) if "received_at" in names else None
+    keys, headers, positions, arrivals = (
+        nothing if column is None else column.to_pylist()
+        for column in (*(events[name] if name in names else None for name in ("key", "headers", "position")), arrived)
+    )
+    rows = zip(contents, keys, headers, positions, arrivals, strict=True)
+    return (
+        None if payload is None else Message(payload, key, _by_name(pairs), position, arrival, most_bytes)
+        for payload, key, pairs, position, arrival in rows
+    )
+
+
+def _by_name(headers: list[dict[str, Any]] | None) -> dict[str, bytes] | None:
+    return {header["key"]: header["value"] for header in headers} if headers else None

@@ -1,0 +1,31 @@
+"""Decoders as conf names them."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from silver.spec import BINARY, PayloadFormat
+
+
+class Step(NamedTuple):
+    """A decoder of conf. `arguments`: by name, without the field that it works on."""
+
+    name: str
+    field: str | None
+    arguments: Mapping[str, Any]
+
+
+def steps_of(shape: PayloadFormat) -> list[Step]:
+    """The decoders of a source; a format that is no text is the last one, unless it stands among them."""
+    steps = list(map(step_of, shape.decode))
+    is_named = any(step.name in BINARY for step in steps)
+    return steps if is_named or shape.format not in BINARY else [*steps, Step(shape.format, None, {})]
+
+
+def step_of(written: str | Mapping[str, Any]) -> Step:
+    """A decoder as conf writes it: its name, its name with a field, or with its arguments."""
+    if isinstance(written, str):
+        return Step(written, None, {})
+    ((name, arguments),) = written.items()
+    if not isinstance(arguments, Mapping):
+        return Step(name, arguments, {})
+    return Step(name, arguments.get("field"), {key: value for key, value in arguments.items() if key != "field"})
