@@ -59,7 +59,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, written:
     folder = tmp_path_factory.mktemp("payloads")
     sources = {name: Source(name, SHAPES[shape], LandingFolder(folder / name, settle_seconds=0.0)) for name, shape in SOURCES.items()}
     size = sum(len(line) + 1 for lines in written.values() for line in lines)
-    found = with_batches_of(conf(folder, groups={"kitchen": KITCHEN}, sources=sources), size // FILES)
+    found = with_batches_of(conf(folder, groups={"kitchen": KITCHEN}, sources=sources), size // FILES // len(SOURCES))
     for number in range(FILES):
         for source, lines in written.items():
             # The first line is a good one: a byte order mark before it would belong to the file.
