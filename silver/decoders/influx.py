@@ -1,7 +1,4 @@
-"""`influx`: InfluxDB's line protocol, as Telegraf writes it; any number of lines in one message.
-
-No library: influxdb-client writes the protocol, and does not read it.
-"""
+"""`influx`: InfluxDB's line protocol, as Telegraf writes it; any number of lines in one message."""
 
 import re
 from typing import Any, Literal

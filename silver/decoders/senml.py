@@ -1,7 +1,4 @@
-"""`senml`: a pack of SenML in JSON (RFC 8428), whose records get the base values before them, and absolute times.
-
-No library: pysenml knows no sums, no version, no fields that must be understood, and adds doubles.
-"""
+"""`senml`: a pack of SenML in JSON (RFC 8428), whose records get the base values before them, and absolute times."""
 
 from typing import Any
 

@@ -189,7 +189,7 @@ MESSAGES = {
         ("13", {"event_time_is_valid": 1, "something_is_measured": 1}),
     ],
 )
-def test_messages_of_shapes_that_are_not_read_yet_have_a_reason_each(case: str, rules: dict[str, int]) -> None:
+def test_messages_that_give_no_reading_have_a_reason_each(case: str, rules: dict[str, int]) -> None:
     found = of_messages(case)
     assert Counter(rule for row in found.measurements for rule in row["reasons"] if not rule.endswith("_is_known")) == rules
     assert all(reason for row in found.measurements for reason in row["reasons"].values())

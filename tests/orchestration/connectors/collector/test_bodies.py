@@ -36,3 +36,9 @@ def test_what_is_counted_is_what_silver_finds_unreadable(event: bytes, shape: Pa
 @pytest.mark.parametrize("events", [JSON_EVENTS[:7], [b"odd", b"null", *JSON_EVENTS[11:13]]], ids=["all are JSON", "some are not"])
 def test_elements_of_an_array_are_counted_the_same_way(events: list[bytes]) -> None:
     assert payloads(b"[" + b", ".join(events) + b"]", "application/json", OBJECTS) == (events, counted(events, OBJECTS))
+
+
+def test_a_body_for_decoders_is_one_event_whatever_its_type_says() -> None:
+    packs = PayloadFormat("json", DEVICE, TIME, metric=METRIC, value="v", decode=("senml",))
+    for kind in ("application/json", "application/senml+json", "text/plain", ""):
+        assert payloads(b'[{"n":"a"},\n{"n":"b"}]', kind, packs) == ([b'[{"n":"a"},\n{"n":"b"}]'], 0)
