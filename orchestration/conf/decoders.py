@@ -13,6 +13,7 @@ from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.decoders.steps import step_of
 from silver.decoders.user_code import module_of
+from silver.spec import BINARY
 
 GIVEN = ("content", "message", "shape", "names")
 """Parameters of built-in decoders that are no arguments of conf."""
@@ -39,9 +40,15 @@ def check_decoders(base: tuple[Step, ...], source: SourceSettings) -> Iterator[F
         given = {**step.arguments} | ({"field": step.field} if step.field is not None else {})
         for problem in _wrong_arguments(step.name, function, given):
             yield Finding.of((*base, "decode"), f"has {step.name}, {problem}", at, *([step.name] if isinstance(written, dict) else []))
-    if source.decode and source.format in ("csv", "parquet"):
-        problem = f"is {source.format}, but decoders make objects, which are read as JSON; remove it"
-        yield Finding.of((*base, "format"), problem)
+    if source.format != "json":
+        remedy = (
+            f"name {source.format} in decode instead" if source.format in BINARY else "they make objects, which are read as JSON; remove it"
+        )
+        yield Finding.of((*base, "format"), f"is {source.format}, but {base[1]} has decoders; {remedy}")
+    if source.registry and step_of(source.decode[0]).name not in BINARY:
+        yield Finding.of(
+            (*base, "registry"), "is for payloads that begin with the id of their schema, but other decoders come first; set schema"
+        )
 
 
 def _own_function(name: str, code: Mapping[str, str]) -> Any:

@@ -15,10 +15,8 @@ class Step(NamedTuple):
 
 
 def steps_of(shape: PayloadFormat) -> list[Step]:
-    """The decoders of a source; a format that is no text is the last one, unless it stands among them."""
-    steps = list(map(step_of, shape.decode))
-    is_named = any(step.name in BINARY for step in steps)
-    return steps if is_named or shape.format not in BINARY else [*steps, Step(shape.format, None, {})]
+    """The decoders of a source; without `decode` its format, if that is one."""
+    return list(map(step_of, shape.decode or ([shape.format] if shape.format in BINARY else ())))
 
 
 def step_of(written: str | Mapping[str, Any]) -> Step:

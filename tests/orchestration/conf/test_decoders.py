@@ -70,7 +70,15 @@ def test_code_that_cannot_be_imported_is_a_mistake(folder: Path) -> None:
 def test_decoders_make_objects_so_a_source_of_csv_has_none(folder: Path) -> None:
     source(folder, "array", "path: ./landing", "format: csv", "header: true")
     (mistake,) = mistakes_of(folder)
-    assert "plant.format is csv, but decoders make objects, which are read as JSON; remove it" in mistake
+    assert "plant.format is csv, but plant has decoders; they make objects, which are read as JSON; remove it" in mistake
+
+
+def test_a_registry_tells_schemas_of_payloads_that_begin_with_their_id(folder: Path) -> None:
+    source(folder, "[gzip, avro]", "kafka: {servers: 'localhost:9092', subscribe: [a]}", "registry: {url: 'http://localhost:8081'}")
+    (mistake,) = mistakes_of(folder)
+    assert "plant.registry is for payloads that begin with the id of their schema, but other decoders come first; set schema" in mistake
+    source(folder, "avro", "kafka: {servers: 'localhost:9092', subscribe: [a]}", "registry: {url: 'http://localhost:8081'}")
+    assert mistakes_of(folder) == []
 
 
 def test_the_lake_keeps_the_source_of_a_function_and_a_changed_one_is_told(folder: Path) -> None:
