@@ -34,7 +34,7 @@ class Reasons:
 
     config: SilverConfig
     devices: Collection[str]
-    _elements: dict[tuple[str, bytes, str | None], list[dict[str, Any]]] = field(default_factory=dict)
+    _elements: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
     """The elements of the event that was read last: several of its measurements may be asked for."""
 
     def of(self, row: Mapping[str, Any]) -> dict[str, str]:
@@ -95,7 +95,7 @@ class Reasons:
 
     def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
         """Return a field as it stands in the payload; None if it is absent or null."""
-        event: tuple[str, bytes, str | None] = row["source"], bytes(row["payload"]), row["header"]
+        event = row["source"], bytes(row["payload"]), row["header"], row.get("position"), row.get("key")
         if event not in self._elements:
             payload = pa.array([event[1] if shape.is_decoded else event[1].decode(shape.encoding, "replace")])
             pieces = payload_rows(payload, self._event(row), shape, self.config.policy.max_payload_bytes)

@@ -26,7 +26,7 @@ from orchestration.utc import EPOCH
 from silver import account
 from silver.csv_rows import values_of
 from silver.decoders.chain import decoder_of, objects_of
-from silver.decoders.message import messages
+from silver.decoders.message import OF_MESSAGE, messages
 from silver.enrich import ReferenceData
 from silver.judging import judged
 from silver.metric import Metric
@@ -134,7 +134,8 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
         reasons = Reasons(config, conf.devices)
         quarantined = [row for piece in account.quarantine(broken, events) for row in python_rows(piece)]
-        for row in quarantined:
+        beside = events.select(OF_MESSAGE).to_pylist()
+        for row in (row | beside[row["bronze_row"]] for row in quarantined):
             becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
             rows.append(row | {"becomes": becomes, "reasons": reasons.of(row)})
         for row in python_rows(duplicates):

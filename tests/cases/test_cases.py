@@ -173,9 +173,9 @@ MESSAGES = {
     "13": PayloadFormat(
         "json",
         Origin(field="device"),
-        Time("body.ts"),
-        metrics={"energy": "body.kwh"},
-        decode=("plant_decoders:from_kafka", {"base64": "body"}, "confluent"),
+        Time("ts"),
+        metrics={"energy": "kwh"},
+        decode=("confluent", "plant_decoders:from_kafka"),
         code=OWN,
     ),
 }
@@ -186,7 +186,7 @@ MESSAGES = {
     [
         ("03", {"value_is_a_number": 1, "something_is_measured": 3}),
         ("09", {"metric_is_present": 6, "something_is_measured": 1}),
-        ("13", {"event_time_is_valid": 1, "something_is_measured": 1}),
+        ("13", {"something_is_measured": 1}),
     ],
 )
 def test_messages_that_give_no_reading_have_a_reason_each(case: str, rules: dict[str, int]) -> None:
@@ -202,7 +202,10 @@ def test_messages_that_give_no_reading_have_a_reason_each(case: str, rules: dict
             "03",
             [("boiler-1", *row) for row in (("flow_temp", 68.5), ("return_temp", 54.25), ("pump", 1), ("flow_temp", 68.7), ("pump", 0))],
         ),
-        ("13", [("meter-12", "energy", 10452.7), ("meter-13", "energy", 884.1), ("meter-13", "energy", 884.2)]),
+        (
+            "13",
+            [(f"meter-{n}", "energy", value) for n, value in ((12, 10452.7), (13, 884.1), (12, 10452.9), (13, 884.2))],
+        ),
     ],
 )
 def test_values_of_messages_that_are_no_json_objects_are_right(case: str, values: list[tuple[str, str, float]]) -> None:

@@ -1,5 +1,6 @@
 """A decoder behind `influx`: which tag names the device depends on the measurement."""
 
+import json
 from typing import Any
 
 TAGS = {"weather": "station", "pump": "id"}
@@ -10,7 +11,7 @@ def with_device(point: dict[str, Any]) -> list[dict[str, Any]]:
     return [point | {"device": point["tags"].get(TAGS.get(point["measurement"]))}]
 
 
-def from_kafka(payload: bytes, message: Any) -> list[dict[str, Any]]:
+def from_kafka(content: bytes, message: Any) -> list[dict[str, Any]]:
     """Add the key, and the time of CloudEvents where a message has that in a header."""
     time = (message.headers or {}).get("ce_time")
-    return [{"device": message.key.decode(), "ce_time": time.decode() if time else None, "body": payload}]
+    return [json.loads(content) | {"device": message.key.decode()} | ({"ts": time.decode()} if time else {})]
