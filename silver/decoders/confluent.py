@@ -13,15 +13,14 @@ def confluent(content: Any) -> list[Any]:
     return [content[FRAME_LENGTH:] if isinstance(content, bytes) and schema_in_frame(content) is not None else content]
 
 
-def schema_texts(payload: Any, shape: PayloadFormat, schema: str = DECLARED) -> tuple[tuple[str, ...], int]:
-    """The texts of the schema of a payload, and where its message begins. `schema`: the one of a source without a registry."""
+def schema_texts(payload: Any, shape: PayloadFormat) -> tuple[tuple[str, ...], int]:
+    """The texts of the schema of a payload, and where its message begins."""
     if not isinstance(payload, bytes):
         raise UnreadableError("it is no bytes")
-    if shape.registry:
-        if (number := schema_in_frame(payload)) is None:
-            raise UnreadableError("it does not begin with a byte 0 and the id of a schema")
-        schema = str(number)
-    if not (texts := shape.schemas.get(schema)):
+    schema = schema_in_frame(payload) if shape.registry else DECLARED
+    if schema is None:
+        raise UnreadableError("it does not begin with a byte 0 and the id of a schema")
+    if not (texts := shape.schemas.get(str(schema))):
         raise UnreadableError(f"nobody knows the schema {schema}")
     return texts, FRAME_LENGTH if shape.registry else 0
 

@@ -1,7 +1,6 @@
 """JSON of which nobody knows yet what it holds: strict, and NaN and the infinities. Of a name that an object repeats, the last counts."""
 
 import json
-import math
 import re
 from typing import Any
 
@@ -73,14 +72,10 @@ def _with_care(content: bytes | str) -> Any:
     """Half surrogate pairs, NaN, infinities and numbers beyond all doubles, which msgspec refuses."""
     text = checked_text(content)
     try:
-        return json.loads(text, parse_constant=_constant)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         near = text[error.pos :].strip()[:20]
         raise UnreadableError(f"{error.msg.lower().removesuffix(' at')}, found {near!r}", f"character {error.pos + 1}") from None
-
-
-def _constant(word: str) -> float:
-    return math.nan if word == "NaN" else math.inf if word == "Infinity" else -math.inf
 
 
 def depth_of(text: str) -> int:

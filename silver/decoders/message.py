@@ -43,16 +43,13 @@ def messages(payloads: pa.Array, events: pa.Table, shape: PayloadFormat, most_by
     contents = payloads.to_pylist()
     if not shape.is_read_by_all:
         return (None if payload is None else Message(payload) for payload in contents)
-    names, nothing = events.column_names, [None] * len(contents)
-    arrived = events["received_at"].cast(pa.int64()) if "received_at" in names else None
-    keys, headers, positions, arrivals = (
-        nothing if column is None else column.to_pylist()
-        for column in (*(events[name] if name in names else None for name in ("key", "headers", "position")), arrived)
-    )
-    rows = zip(contents, keys, headers, positions, arrivals, strict=True)
+    nothing = [None] * len(contents)
+    columns = {name: events[name] for name in ("key", "headers", "position", "received_at") if name in events.column_names}
+    columns |= {"received_at": columns["received_at"].cast(pa.int64())} if "received_at" in columns else {}
+    beside = [columns[name].to_pylist() if name in columns else nothing for name in ("key", "headers", "position", "received_at")]
     return (
         None if payload is None else Message(payload, key, _by_name(pairs), position, arrival, most_bytes)
-        for payload, key, pairs, position, arrival in rows
+        for payload, key, pairs, position, arrival in zip(contents, *beside, strict=True)
     )
 
 
