@@ -19,9 +19,10 @@ MOST_LINES = 100
 IsRow = Callable[[bytes, bool], bool]
 
 
-def row_test(shape: PayloadFormat, header: str | None) -> IsRow:
-    """Return a function that tells whether bytes begin a quoted value and do not end it; or, if they should be whole, are one row."""
-    quote, separator, names = re.escape(shape.quote), re.escape(shape.separator), len(shape.columns or values_of(header or "", shape) or ())
+def row_test(shape: PayloadFormat, names: int) -> IsRow:
+    """Return a function that tells whether bytes begin a quoted value and do not end it; or, if they should be whole, are one row. `names`:
+    how many columns have one."""
+    quote, separator = re.escape(shape.quote), re.escape(shape.separator)
     is_open = re.compile(rf"(?:\A|{separator}|\ufeff)\s*{quote}(?:[^{quote}]|{quote}{quote})*\Z")
 
     def is_row(content: bytes, is_whole: bool) -> bool:

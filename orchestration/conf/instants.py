@@ -10,18 +10,23 @@ from orchestration.conf.vocabulary import Scalar, is_number, number_of
 from silver.instants import to_instants
 from silver.spec import Time
 
-ZONE = re.compile(r".*:\d\d(\.\d+)? ?(Z|UTC|GMT|[+-]\d\d(:?\d\d)?)")
-TIME_OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?")
+ZONE = re.compile(r".*:\d\d([.,]\d+)? ?([Zz]|UTC|GMT|[+-]\d\d(:?\d\d)?)")
+TIME_OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?([Mm]\.?)?)?")
 ZONE_LETTERS = re.compile(r"(.*\d.*) ([A-Z]{2,5})")
 EPOCH_UNITS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
-DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy")
+DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy", "dd.MM.yy", "dd/MM/yy", "MM/dd/yy")
 """Patterns of dates. The day comes first if day and month can be either."""
-PARTED = (*(f"{date} {time}" for date in DATES for time in ("HH:mm:ss", "HH:mm")), "MM/dd/yyyy hh:mm:ss a", *DATES)
+CLOCKS = ("HH:mm:ss", "HH:mm", "HH:mm:ss.SSSSSS", "HH:mm:ss,SSSSSS", "HH:mm:ss:SSS", "HH:mm:ss SSS", "H[:mm]")
+CLOCKS = (*CLOCKS, "hh:mm:ss a", "hh:mm a", "hh:mma")
+PARTED = (*(f"{date} {clock}" for date in DATES for clock in CLOCKS), *DATES)
+IN_PARTS = re.compile(r"\d[-./]\d+[-./]\d")
 LOOSE = tuple(re.sub("([MdHh])\\1", r"\1", pattern) for pattern in PARTED)
 """The same for numbers without leading zeros."""
-PATTERNS = (*PARTED[: -len(DATES)], "yyyyMMddHHmmss", "yyyyMMdd'T'HHmmss", "yyyyMMdd", *DATES, *LOOSE)
+WHOLE = ("yyyyMMddHHmmss", "yyyyMMdd'T'HHmmss", "yyyyMMdd", "yyyyMMdd HHmmss")
+PATTERNS = (*PARTED[: -len(DATES)], *DATES, *LOOSE)
+DAYS = "excel"
 MOST_TRIED = 100
 
 
@@ -44,25 +49,29 @@ def time_format_of(values: Sequence[Scalar], least: float = 0.95) -> TimeFormat 
     texts = [str(value).strip() for value in values]
     if not texts:
         return None
-    for name in ("iso", *EPOCH_UNITS):
+    for name in ("iso", *EPOCH_UNITS, DAYS):
         if _readable(texts, name) >= least * len(texts):
-            return TimeFormat(name, names_zone=name != "iso" or all(map(ZONE.fullmatch, texts)))
+            return TimeFormat(name, names_zone=name in EPOCH_UNITS or (name != DAYS and all(map(ZONE.fullmatch, texts))))
     blanks = max(re.findall(" +", texts[0]), default=" ")
     thinned = texts[:: max(1, len(texts) // MOST_TRIED)]  # most fields are no dates
-    patterns = [pattern.replace(" ", blanks, 1) for pattern in PATTERNS]
+    patterns = [pattern.replace(" ", blanks, 1) for pattern in (PATTERNS if any(map(IN_PARTS.search, thinned)) else WHOLE)]
     counts = {name: _readable(texts, name) for name in patterns if _readable(thinned, name) >= least * len(thinned)}
     best = max(counts, key=lambda name: counts[name], default=None)
     if best is None:
         return None
     swapped = best.translate(str.maketrans("dM", "Md"))
-    return TimeFormat(best, names_zone=False, is_ambiguous=counts.get(swapped) == counts[best])
+    is_ambiguous = counts.get(swapped) == counts[best]
+    # Who writes AM and PM writes the month first.
+    return TimeFormat(swapped if is_ambiguous and "a" in best else best, names_zone=False, is_ambiguous=is_ambiguous)
 
 
 def seconds_of(values: Sequence[Scalar], format: str) -> list[float | None]:
     """Since 1970, in UTC where a text names no zone. None for what silver cannot read, and for an epoch outside of EARLIEST to LATEST."""
     instants, _ = to_instants(pa.array([str(value).strip() for value in values], pa.string()), Time("time", format))
     seconds = [None if micros is None else micros / 1e6 for micros in instants.cast(pa.int64()).to_pylist()]
-    return [None if second is None or (format in EPOCH_UNITS and not EARLIEST <= second < LATEST) else second for second in seconds]
+    return [
+        None if second is None or (format in (*EPOCH_UNITS, DAYS) and not EARLIEST <= second < LATEST) else second for second in seconds
+    ]
 
 
 def is_epoch(value: Scalar) -> bool:

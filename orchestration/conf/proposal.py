@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestration.conf.diagnostic import printable
 from orchestration.conf.instants import seconds_of
-from orchestration.conf.roles import MOST, Roles, roles_of
+from orchestration.conf.roles import MOST, Roles, roles_of, with_whole_time
 from orchestration.conf.sample import Row, Sample, sample_of
 from orchestration.conf.vocabulary import UNKNOWN, WORDS, Scalar, is_called, is_no_value, last, number_of, rank, snake, unit_in
 from orchestration.errors import ConfError
@@ -24,6 +24,7 @@ MAX_DEVICES = 1_000
 RISES, MANY_RISES = 3, 30
 """Readings that are greater than the one before, after which a metric that never falls is taken for a counter."""
 GROUP = re.compile("[a-z][a-z0-9_]{0,39}")
+HOUR, DAY = 3600, 86_400
 DECADE_SECONDS = 10 * 365 * 86_400
 
 
@@ -48,7 +49,8 @@ class Proposal:
     `not_measured`: words that stand for no value, as they are written. `texts`: what else stands where a number should. `conflicts`: values
     whose device, metric and time are those of another value. `odd_times` cannot be read, or are ten years off. `rare`: fields that are read
     and come only in some events, in how many. `age_seconds`: how old most readings are. `groups`: metrics by device group.
-    `group_of`: the group of each device, by the field `divides`, if one divides the fleet.
+    `group_of`: the group of each device, by the field `divides`, if one divides the fleet. `goes_back_on`: the day on which local times go
+    back by an hour, as when summer time ends.
     """
 
     sample: Sample
@@ -66,17 +68,18 @@ class Proposal:
     divides: str | None
     group_of: dict[str, str]
     groups: dict[str, list[str]]
+    goes_back_on: str | None
 
 
 def proposal_of(file: Path) -> Proposal:
     """Raises ConfError where the file is unreadable, or has no time or no number in it."""
-    sample = sample_of(file)
+    sample = with_whole_time(sample_of(file))
     roles = roles_of(sample)
     if isinstance(roles, str):
         raise ConfError(f"{file} {printable(roles)}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
     rows, times = sample.rows, [*dict.fromkeys(row[roles.time] for row in sample.rows if roles.time in row)]
     seconds = dict(zip(times, seconds_of(times, roles.time_format.format), strict=True))
-    metrics = _metrics(sorted(rows, key=lambda row: seconds.get(row.get(roles.time, "")) or 0), roles)
+    metrics = _metrics(sorted(rows, key=lambda row: seconds.get(row.get(roles.time, "")) or 0), roles, sample.units)
     if not metrics:
         raise ConfError(f"{file} holds no metric with a usable name and numbers; write the conf by hand from `tidemark init DIR`")
     interval = _interval(rows, roles, seconds)
@@ -103,6 +106,7 @@ def proposal_of(file: Path) -> Proposal:
         divides=divides,
         group_of=group_of,
         groups=groups,
+        goes_back_on=None if roles.time_format.names_zone or sample.each else _goes_back_on(rows, roles, seconds),
     )
 
 
@@ -117,7 +121,7 @@ def suffix_of(file: Path) -> str:
     return suffix if suffix[1:].isalnum() else ""
 
 
-def _metrics(rows: list[Row], roles: Roles) -> dict[str, Seen]:
+def _metrics(rows: list[Row], roles: Roles, below_header: Mapping[str, str]) -> dict[str, Seen]:
     values: dict[str, list[float]] = defaultdict(list)
     units: dict[str, Counter[str]] = defaultdict(Counter)
     words: dict[str, dict[str, float]] = defaultdict(dict)
@@ -134,7 +138,8 @@ def _metrics(rows: list[Row], roles: Roles) -> dict[str, Seen]:
                     words[metric][word] = number
     by_count = {metric: tuple(unit for unit, _ in counts.most_common()) for metric, counts in units.items()}
     if not roles.unit:
-        by_count |= {metric: (named,) for metric in values if (named := _unit_of(metric, rows, roles)) and usable(named)}
+        named = {metric: below_header.get(roles.metrics.get(metric, "")) or _unit_of(metric, rows, roles) for metric in values}
+        by_count |= {metric: (unit,) for metric, unit in named.items() if unit and usable(unit)}
     counters = {metric: not words[metric] and _only_rises(metric, (*by_count[metric], "")[0], series[metric].values()) for metric in values}
     return {
         metric: Seen(len(seen), min(seen), max(seen), by_count[metric], words[metric], counters[metric]) for metric, seen in values.items()
@@ -204,6 +209,17 @@ def _interval(rows: list[Row], roles: Roles, seconds: Mapping[Scalar, float | No
             times[row.get(roles.device or ""), row.get(roles.metric or "")].add(second)
     gaps = [later - earlier for seen in times.values() for earlier, later in pairwise(sorted(seen))]
     return statistics.median(gaps) if gaps else None
+
+
+def _goes_back_on(rows: list[Row], roles: Roles, seconds: Mapping[Scalar, float | None]) -> str | None:
+    times: dict[tuple[Scalar | None, Scalar | None], list[float]] = defaultdict(list)
+    for row in rows:
+        if (second := seconds.get(row.get(roles.time, ""))) is not None:
+            times[row.get(roles.device or ""), row.get(roles.metric or "")].append(second)
+    steps = [(before, after) for seen in times.values() for before, after in pairwise(seen) if after <= before]
+    days = {time.strftime("%a %Y-%m-%d", time.gmtime(after)) for _, after in steps}
+    is_of_clock = all(before - after <= HOUR and after % DAY < 4 * HOUR for before, after in steps)
+    return days.pop().removeprefix("Sun ") if len(days) == 1 and is_of_clock and next(iter(days)).startswith("Sun") else None
 
 
 def _step(interval: float | None) -> int:

@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from expectations.wording import counted
 from orchestration.conf import vocabulary
-from orchestration.conf.instants import EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
+from orchestration.conf.instants import DAYS, EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.sample import Row, Sample
 from orchestration.conf.vocabulary import Scalar, is_called, is_flag, is_measurement, is_no_value, is_number, last, number_of, rank, snake
 from silver.spec import ELEMENT
@@ -50,6 +50,12 @@ class Roles:
     flags: dict[str, Flag]
     left_out: dict[str, str]
 
+    @property
+    def zone_of_time(self) -> str | None:
+        """The zone that the name of the field says, as HOBO loggers write it: `Date Time, GMT+01:00`."""
+        match = re.search(r"(?:GMT|UTC)([+-])(\d\d):?00\b", self.time)
+        return match and f"Etc/GMT{'-' if match[1] == '+' else '+'}{int(match[2])}"
+
     def measurements(self, row: Row) -> list[tuple[str, Scalar]]:
         """Metric and value as they stand in a row."""
         if self.metric and self.value:
@@ -66,7 +72,9 @@ def roles_of(sample: Sample) -> Roles | str:
     full = [path for path in often if not times[path].is_date]
     time = _named([path for path in full if path.startswith(ELEMENT)] or full or often, "time", is_anything=True)
     if (time is None or times[time].is_date) and (parts := _parts_of_time(columns, time)):
-        return f"has its time in several fields ({', '.join(parts)}), which is not read yet; write it into one"
+        return (
+            f"has its time in several fields ({', '.join(parts)}) in a format that is not known; write time.fields and time.format by hand"
+        )
     if time is None:
         return _why_no_time(columns, lists)
     rest = {path: values for path, values in columns.items() if path not in times}
@@ -80,16 +88,13 @@ def roles_of(sample: Sample) -> Roles | str:
     others = {path: values for path, values in rest.items() if path not in (zone, metric, value, *flags)}
     devices = _devices(sample, others, (time, metric))
     device = devices[0] if devices else None
-    commas = [path for path in texts if _is_share(rest[path], vocabulary.DECIMAL_COMMA.fullmatch, 0.5)]
-    measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags, is_sure=not commas)
+    measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags)
     if not measured:
-        return _why_no_number(commas, {path: rest[path] for path in texts if path not in (device, zone)}, numeric, lists)
+        return _why_no_number({path: rest[path] for path in texts if path not in (device, zone)}, numeric, lists)
     unit = _unit(texts, measured)
     flags, metrics = [path for path in flags if path not in measured], {} if metric else _metrics(measured)
     read = (time, device, zone, metric, value, unit, *metrics.values())
-    reasons = (
-        dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality") | dict.fromkeys(commas, "decimal commas, which are not read yet")
-    )
+    reasons = dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality")
     unread = [path for path in sample.fields if path not in read]
     left_out = {path: reasons.get(path) or _why_not_read(path, columns.get(path, []), len(sample.rows)) for path in unread}
     other_times, regular = [path for path in times if path != time], [path for path in flags if 2 * len(rest[path]) >= len(sample.rows)]
@@ -127,10 +132,10 @@ def _parent(path: str) -> str:
     return path.removesuffix(last(path))
 
 
-def _measured(numeric: Columns, flags: list[str], is_sure: bool) -> list[str]:
+def _measured(numeric: Columns, flags: list[str]) -> list[str]:
     """Fields that neither count nor name something, and are no flags; but a switch may have nothing but a status, and a meter a counter."""
     plain = [path for path, values in numeric.items() if path not in flags and any(is_measurement(path, value) for value in values)]
-    return plain or [path for path in numeric if is_sure and rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
+    return plain or [path for path in numeric if rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
 
 
 def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:
@@ -172,9 +177,8 @@ def _flag(name: str, path: str, values: list[Scalar], metrics: Mapping[str, str]
 def _metrics(measured: list[str]) -> dict[str, str]:
     """Field by name of metric: the last part of its path that says something, where that tells it from the others."""
     parts = {path: path.removeprefix(ELEMENT).split(".") for path in measured}
-    names = {
-        path: (steps[-2] if steps[1:] and snake(steps[-1]) in ("value", "val", "v") else steps[-1]).strip() for path, steps in parts.items()
-    }
+    is_plain = {path: steps[1:] and snake(steps[-1]) in ("value", "val", "v") for path, steps in parts.items()}
+    names = {path: steps[-2 if is_plain[path] else -1].strip() or path for path, steps in parts.items()}
     counts = Counter(names.values())
     return {(name if counts[name] == 1 else path.strip()): path for path, name in names.items()}
 
@@ -195,15 +199,32 @@ def _why_no_time(columns: Columns, lists: list[str]) -> str:
     return f"holds no field with a time that can be read ({formats}): {reason}"
 
 
-def _why_no_number(commas: list[str], texts: Columns, numeric: list[str], lists: list[str]) -> str:
-    if commas:
-        return f"holds no field with numbers to measure: decimal commas, which are not read yet, are in {', '.join(commas)}"
+def _why_no_number(texts: Columns, numeric: list[str], lists: list[str]) -> str:
     odd_texts = {path: [str(value)[:60] for value in values if number_of(value) is None] for path, values in texts.items()}
     words = [
         f"{path} has words such as {odd[0]} in {len(odd)} of {counted(len(texts[path]), 'event')}" for path, odd in odd_texts.items() if odd
     ]
     odd = [f"{path} looks like a counter, an id or a status" for path in numeric]
     return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"
+
+
+def with_whole_time(sample: Sample) -> Sample:
+    """The sample with one field in the place of those that hold a time in parts, named after them all."""
+    columns = _columns(sample)
+    times = {path: format for path, values in columns.items() if (format := _time(path, values))}
+    date = _named([path for path in times if 2 * len(columns[path]) >= len(sample.rows)], "time", is_anything=True)
+    is_whole = any(2 * len(columns[path]) >= len(sample.rows) and not format.is_date for path, format in times.items())
+    parts, name = [] if is_whole else _parts_of_time(columns, date), ""
+    name = " ".join(parts)
+    rows = [
+        {path: value for path, value in row.items() if path not in parts} | ({name: " ".join(str(row[part]) for part in parts)})
+        for row in sample.rows
+        if all(part in row for part in parts)
+    ]
+    if not parts[1:] or time_format_of([row[name] for row in rows]) is None:
+        return sample
+    fields = [name, *(path for path in sample.fields if path not in parts)]
+    return replace(sample, rows=rows, fields=fields, time_parts=tuple(parts))
 
 
 def _parts_of_time(columns: Columns, date: str | None) -> list[str]:
@@ -233,10 +254,10 @@ def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     """A number is a time only where the name says so, or where it is too exact for a measurement."""
     is_named = rank(path, "time") < vocabulary.UNKNOWN
     format = time_format_of(values, 0.5 if is_named else MOST)
-    is_number = format is not None and format.format in (*EPOCH_UNITS, "yyyyMMdd")
+    is_number = format is not None and format.format in (*EPOCH_UNITS, DAYS, "yyyyMMdd")
     if format is None or not is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
         return format
-    return format if format.format not in ("epoch_s", "yyyyMMdd") and len(set(values)) > 1 else None
+    return format if format.format not in ("epoch_s", DAYS, "yyyyMMdd") and len(set(values)) > 1 else None
 
 
 def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None:

@@ -1,6 +1,6 @@
 """A stranger's file of JSON lines or CSV, as rows of fields by path: the first 1,000 lines are enough to propose a conf from.
 
-In JSON, objects become dotted paths, and one list of objects becomes `each`. DuckDB sniffs separator, quote and header of a CSV.
+In JSON, objects become dotted paths, and one list of objects becomes `each`.
 """
 
 import gzip
@@ -11,17 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-import duckdb
-
 from expectations.wording import counted
-from orchestration.conf.csv_header import cells_of, header_of
+from orchestration.conf.csv_table import csv_table
 from orchestration.conf.instants import is_epoch
 from orchestration.conf.names import is_json_path
+from orchestration.conf.number_marks import marks_of, with_points_by_text
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, rank
 from orchestration.errors import ConfError
 from silver.decoders.message import Message
@@ -30,16 +27,8 @@ from silver.spec import ELEMENT, Origin, PayloadFormat, Time
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
-SNIFF = "select Delimiter, Quote, HasHeader, len(Columns) from sniff_csv(?, ignore_errors = true, null_padding = true)"
-"""Only separator, quote and header: it takes a decimal comma for a separator, and `read_json_auto` gives times without their format."""
-COMMENT = re.compile('#|"?TOA5"?,')
-"""How a line begins that tells about the file, also that of a Campbell logger."""
-MAX_COLUMNS_BY_HEADER = 64
-"""The silver layer reads wider rows only with their columns in conf."""
-
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
 NO_NAME = "a name that no header has"
-SPREADSHEET = re.compile(r"\"?sep=.\"?", re.IGNORECASE)
 SENML = re.compile(r'(?=.*"(bn|bt)"\s*:)(?=.*"(n|e)"\s*:)(?=.*"(v|vb|vs|vd|e)"\s*:)', re.DOTALL)
 LINE_PROTOCOL = re.compile(r"[^\s,\"]+(,\w+=(\\.|[^\\,\s])+)* \w+=\S.*")
 
@@ -51,9 +40,10 @@ Leaves = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """The parts of a sample. `rows` has one row a measurement or row of measurements; `columns` is empty where the header serves.
+    """The parts of a sample. `rows` has one row a measurement or row of measurements, with numbers as silver reads them.
 
-    `fields`: all that there are, by path, also those that no conf can read.
+    `fields`: all that there are, by path, also those that no conf can read. `settings`: of its source, as sources.yml writes them. `units`
+    by column, of a line below the header of CSV. `time_parts`: the fields that one of `fields` stands for.
     """
 
     file: Path
@@ -61,10 +51,9 @@ class Sample:
     rows: list[Row]
     fields: list[str]
     each: str | None = None
-    has_header: bool = False
-    columns: tuple[str, ...] = ()
-    separator: str = ","
-    quote: str = '"'
+    settings: dict[str, Any] = field(default_factory=dict)
+    time_parts: tuple[str, ...] = ()
+    units: dict[str, str] = field(default_factory=dict)
     encoding: str | None = None
     decode: str | None = None
     notes: list[str] = field(default_factory=list)
@@ -73,10 +62,12 @@ class Sample:
 def sample_of(file: Path) -> Sample:
     """Raises ConfError for what is neither JSON lines nor CSV, perhaps packed by gzip."""
     lines, encoding = _lines_of(file)
-    if decode := _decoder_of(lines):
-        return replace(_json_sample(file, [*_decoded(file, decode, lines)]), encoding=encoding, decode=decode)
-    sample = _json_sample(file, lines) if lines[0].lstrip().startswith(("{", "[")) else _csv_sample(file, lines)
-    return replace(sample, encoding=encoding)
+    filled = [line for line in lines if line.strip()]
+    if decode := _decoder_of(filled):
+        sample = replace(_json_sample(file, [*_decoded(file, decode, filled)]), decode=decode)
+    else:
+        sample = _json_sample(file, filled) if filled[0].lstrip().startswith(("{", "[")) else _csv_sample(file, lines)
+    return replace(_with_points(sample), encoding=encoding)
 
 
 def _decoder_of(lines: list[str]) -> str | None:
@@ -120,9 +111,9 @@ def _lines_of(file: Path) -> tuple[list[str], str | None]:
     encoding = _encoding_of(data)
     text = data.decode(encoding or "utf-8-sig", "ignore" if is_cut else "replace")
     lines = text.split("\n" if "\n" in text else "\r")[: -1 if is_cut else None]
-    texts = [line.rstrip("\r") for line in lines[:MAX_LINES] if line.strip()]
-    if not texts or any(CONTROL.search(text) for text in texts):
-        what = "is binary" if texts else f"has a line of more than {MAX_BYTES:,} bytes" if is_cut else "is empty"
+    texts = [line.rstrip("\r") for line in lines[:MAX_LINES]]
+    if not any(map(str.strip, texts)) or any(CONTROL.search(text) for text in texts):
+        what = "is binary" if any(map(str.strip, texts)) else f"has a line of more than {MAX_BYTES:,} bytes" if is_cut else "is empty"
         raise ConfError(f"{file} {what}; name a file of JSON lines or CSV")
     return texts, encoding
 
@@ -225,59 +216,17 @@ def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
 
 
 def _csv_sample(file: Path, lines: list[str]) -> Sample:
-    lines = lines[1:] if lines[1:] and SPREADSHEET.fullmatch(lines[0]) else lines
-    separator, quote, has_header = _dialect(file, [*dropwhile(COMMENT.match, lines)] or lines)
-    below = [*dropwhile(lambda line: COMMENT.match(line) or separator not in line, lines)]
-    above, shape = lines[: len(lines) - len(below)], PayloadFormat("csv", Origin(constant="x"), Time(NO_NAME), has_header=True)
-    shape = replace(shape, separator=separator, quote=quote)
-    names, lines, notes = header_of(file, above, below, shape, is_sniffed=has_header)
-    rows = cells_of(lines, shape)
-    if above:
-        what = "lines before the rows, but for the first, are events without measurements"
-        notes.append(f"{counted(len(above), 'line')} before the header: {what}")
-    clean = _distinct(names)
-    width = Counter(map(len, rows)).most_common(1)[0][0]
-    body = [row for row in rows if len(row) == width]
-    if odd := len(rows) - len(body):
-        notes.append(f"another number of values in {odd} of {counted(len(rows), 'row')}; such events go to silver.quarantine")
-    is_in_file = (
-        lines is not below and clean == [name.strip() for name in cells_of(below, shape)[0]] and len(names) <= MAX_COLUMNS_BY_HEADER
-    )
-    return Sample(
-        file,
-        "csv",
-        [_named(clean, row) for row in body],
-        clean,
-        has_header=bool(above) or lines is not below,
-        columns=() if is_in_file and not above else tuple(clean),
-        separator=separator,
-        quote=quote,
-        notes=notes,
-    )
+    table = csv_table(file, lines)
+    rows: list[Row] = [{name: cell.strip() for name, cell in zip(table.names, row, strict=False) if cell.strip()} for row in table.rows]
+    return Sample(file, "csv", rows, table.names, settings=table.settings, units=table.units, notes=table.notes)
 
 
-def _dialect(file: Path, lines: list[str]) -> tuple[str, str, bool]:
-    """Let DuckDB sniff the separator, the quote and whether there is a header; ConfError where there is one column only."""
-    with NamedTemporaryFile(suffix=".csv") as copy, duckdb.connect() as store:
-        copy.write("\n".join([*lines, ""]).encode())
-        copy.flush()
-        try:
-            sniffed = store.execute(SNIFF, [copy.name]).fetchone()
-        except duckdb.Error:
-            sniffed = None
-    if sniffed is None or sniffed[3] < 2:
-        raise ConfError(f"{file} is neither JSON lines nor CSV with several columns; name a file of one of the two")
-    # A comma may be a decimal comma.
-    separator = next((other for other in ";\t|" if sniffed[0] == "," and all(other in line for line in lines)), sniffed[0])
-    return separator, sniffed[1] if sniffed[1] == "'" else '"', sniffed[2]
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Names that conf can hold, each once."""
-    clean = ["".join(c for c in name if c.isprintable()).strip() or f"c{at + 1}" for at, name in enumerate(names)]
-    return [name if clean.index(name) == at else f"{name}_{at + 1}" for at, name in enumerate(clean)]
-
-
-def _named(names: list[str], cells: list[str]) -> Row:
-    """A header with one name fewer leaves the first value without a name."""
-    return {name: cell.strip() for name, cell in zip(names, cells[len(cells) - len(names) :], strict=True) if cell.strip()}
+def _with_points(sample: Sample) -> Sample:
+    """The sample with its numbers as silver reads them: with a point, and no marks of thousands."""
+    texts = {value for row in sample.rows for value in row.values() if isinstance(value, str)}
+    marks = marks_of(texts)
+    plain = with_points_by_text(texts, marks)
+    rows = [{path: plain.get(value, value) if isinstance(value, str) else value for path, value in row.items()} for row in sample.rows]
+    settings = {name: mark for name, mark in zip(("decimal", "thousands"), marks, strict=True) if plain and mark not in (".", None)}
+    settings |= {"thousands": "."} if plain and marks[1] == "." else {}
+    return replace(sample, rows=rows, settings=sample.settings | settings)

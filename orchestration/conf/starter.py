@@ -5,6 +5,7 @@ import re
 import shutil
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -89,7 +90,7 @@ def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"yaml": _yaml, "quote": _quote, "counted": counted}
+    environment.filters |= {"yaml": _yaml, "quote": _quote, "json": _json, "counted": counted}
     file = proposal.sample.file
     values = vars(proposal) | {"findings": findings, "suffix": suffix_of(file), "file_name_pattern": file_name_pattern(file)}
     first = {path: str(value)[:60] for row in reversed(proposal.sample.rows) for path, value in row.items()}
@@ -116,6 +117,11 @@ def _yaml(text: str) -> str:
     if PLAIN.fullmatch(text) and text.lower() not in NOT_TEXTS:
         return text
     return _quote(text)
+
+
+def _json(value: Any) -> str:
+    """A value of settings, in which texts stand as `_yaml` writes them."""
+    return f"[{', '.join(map(_json, value))}]" if isinstance(value, list) else _yaml(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _quote(text: str) -> str:

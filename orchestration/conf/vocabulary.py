@@ -17,7 +17,6 @@ UNKNOWN = 100
 PLAIN_METRICS, PLAIN_DEVICES = NAMES["metric"].index("property"), NAMES["device"].index("id")
 """Count of names that are of a metric or device only; the others may be of anything."""
 MAX_WORDS_OF_A_FLAG = 10
-DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
 
 
 def rank(path: str, role: str) -> int:
@@ -29,12 +28,14 @@ def rank(path: str, role: str) -> int:
 
 def is_called(path: str, pattern: str) -> bool:
     """Whether the last part of a path is a name of that pattern."""
-    return re.fullmatch(WORDS["patterns"][pattern], snake(last(path))) is not None
+    return re.fullmatch(WORDS["patterns"][pattern], snake(last(path)) or last(path)) is not None
 
 
 def unit_in(name: str) -> str | None:
-    """The unit that a name ends with: in brackets, as in `Flow [m3/h]`, or behind the last `_`."""
-    if brackets := re.search(r"\S.*[\[(]\s*([^\[\]()]*[^\W\d][^\[\]()]*|%|°C|°F)\s*[\])]\s*$", name):
+    """The unit that a name ends with: in brackets, as in `Flow [m3/h]`, behind the last `_`, or as HOBO loggers write `Temp, °C (...)`."""
+    if match := re.fullmatch(r".*, ([^,()]{1,8})(?: \([^()]*: [^()]*\))?", name):
+        return match[1]
+    if brackets := re.search(r"\S.*[\[(]\s*([^\[\]():]*[^\W\d][^\[\]():]*|%|°C|°F)\s*[\])]\s*$", name):
         return brackets[1].strip()
     parts = snake(name).split("_")
     return next((WORDS["units"][end] for n in (2, 1) if parts[n:] and (end := "_".join(parts[-n:])) in WORDS["units"]), None)

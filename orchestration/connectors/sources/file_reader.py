@@ -21,7 +21,7 @@ from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numb
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice
 from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
-from silver.csv_rows import above_rows, headers_among, is_numbered, twice_named
+from silver.csv_rows import above_rows, headers_among, is_numbered, twice_named, values_of
 from silver.quoted_rows import joined_rows, row_test
 from silver.reasons import shortened
 from silver.repeated_hours import RepeatedHours
@@ -79,7 +79,8 @@ def events_of(
 
 def _rows(pieces: Iterable[bytes], end: bytes, header: str | None, shape: PayloadFormat) -> Iterator[pa.BinaryArray]:
     """Lines of pieces; of CSV those that are one row are joined."""
-    quote, rest, is_row = encoded(shape.quote, shape.encoding), pa.array([], pa.binary()), row_test(shape, header)
+    names = shape.columns or values_of(header or "", shape) or ()
+    quote, rest, is_row = encoded(shape.quote, shape.encoding), pa.array([], pa.binary()), row_test(shape, len(names))
     for piece in pieces:
         rows = lines(piece, end)
         if shape.format == "csv" and (len(rest) or quote in piece):

@@ -187,7 +187,7 @@ def test_an_archive_asks_for_a_larger_age_and_a_clock_that_was_not_set_does_not(
 def test_a_file_of_a_campbell_logger_is_read_by_its_second_line(propose: Propose) -> None:
     header = ['"TOA5","CR1000","1"', '"TIMESTAMP","RECORD","AirTC"', '"TS","RN","Deg C"', '"","","Avg"']
     shape = propose([*header, *(f'"2026-03-02 08:0{n}:00",{n},{n}.5' for n in range(5))]).sources["sample"].payload_format
-    assert (shape.columns, shape.time.field, shape.metrics) == (("TIMESTAMP", "RECORD", "AirTC"), "TIMESTAMP", {"AirTC": "AirTC"})
+    assert (shape.skip_lines, shape.columns, shape.time.field, shape.metrics) == (1, (), "TIMESTAMP", {"AirTC": "AirTC"})
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
@@ -219,7 +219,7 @@ DOUBTS = [
     pytest.param(
         in_minutes(dev="a", name="t", value=1.5, more=2.5, seq=3), "not read: more, seq (counts or names something)", id="long rows"
     ),
-    pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "not read: y (decimal commas, which are not read yet)", id="decimal comma"),
+    pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "numbers are written as 1234,5: see decimal and thousands", id="decimal comma"),
     pytest.param(in_minutes(dev="a", x=1.5), "gold may be empty after the first run: see idle_close_seconds", id="idle"),
 ]
 
