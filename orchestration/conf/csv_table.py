@@ -106,7 +106,8 @@ def _dialect(file: Path, lines: list[str]) -> PayloadFormat:
     if (sniffed is None or sniffed[2] < 2) and often is None:
         raise ConfError(f"{file} is neither JSON lines nor CSV with several columns; name a file of one of the two")
     # A comma may be a decimal comma.
-    separator = often if sniffed is None or sniffed[2] < 2 or (sniffed[0] == "," and often) else sniffed[0]
+    is_sniffed = sniffed is not None and sniffed[2] > 1 and not (sniffed[0] == "," and often)
+    separator = str(sniffed[0]) if sniffed and is_sniffed else often or ","
     quote = "'" if sniffed and sniffed[1] == "'" else '"'
     return PayloadFormat("csv", Origin(constant="x"), Time(NO_NAME), has_header=True, separator=separator, quote=quote)
 

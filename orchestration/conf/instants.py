@@ -18,8 +18,10 @@ EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
 DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy", "dd.MM.yy", "dd/MM/yy", "MM/dd/yy")
 """Patterns of dates. The day comes first if day and month can be either."""
-CLOCKS = ("HH:mm:ss", "HH:mm", "HH:mm:ss.SSSSSS", "HH:mm:ss,SSSSSS", "HH:mm:ss:SSS", "HH:mm:ss SSS", "H[:mm]")
-CLOCKS = (*CLOCKS, "hh:mm:ss a", "hh:mm a", "hh:mma")
+CLOCKS = (
+    *("HH:mm:ss", "HH:mm", "HH:mm:ss.SSSSSS", "HH:mm:ss,SSSSSS", "HH:mm:ss:SSS", "HH:mm:ss SSS", "H[:mm]"),
+    *("hh:mm:ss a", "hh:mm a", "hh:mma"),
+)
 PARTED = (*(f"{date} {clock}" for date in DATES for clock in CLOCKS), *DATES)
 IN_PARTS = re.compile(r"\d[-./]\d+[-./]\d")
 LOOSE = tuple(re.sub("([MdHh])\\1", r"\1", pattern) for pattern in PARTED)
