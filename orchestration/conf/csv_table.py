@@ -202,10 +202,10 @@ def _settings(layout: _Layout, shape: PayloadFormat, names: list[str], least: in
 def _units(layout: _Layout, shape: PayloadFormat, names: list[str]) -> dict[str, str]:
     """Units by name, where most words of a line below the header are some."""
     cells = [[cell.strip() for cell in row] for row in cells_of(layout.between, shape)]
-    known = {unit.lower() for both in WORDS["units"].items() for unit in both} | set(WORDS["more units"])
+    usual = {unit.lower() for both in WORDS["units"].items() for unit in both} | set(WORDS["more units"])
     for row in (row for row in cells if len(row) == len(names)):
         units = {name: cell for name, cell in zip(names, row, strict=True) if cell}
-        if 2 * sum(unit.lower() in known for unit in units.values()) >= max(len(units) - 2, 1):
+        if 2 * sum(unit.lower() in usual for unit in units.values()) >= max(len(units) - 2, 1):
             return units
     return {}
 
