@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestration.serving.postgres import catalog
 import duckdb
 from orchestration.serving.postgres.dialect import for_catalog, is_of_catalog, significant
-from orchestration.serving.postgres.wire import Refused
+from orchestration.serving.postgres.wire import PostgresError
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.duckdb_engine import SETTINGS, _hint, create_views
 from orchestration.serving.sql.duckdb_guard import _is_hidden, _only_reads, checked
@@ -78,18 +78,18 @@ class Databases:
     running: duckdb.DuckDBPyConnection | None = field(default=None)
 
     def query(self, text: str, in_transaction: bool) -> duckdb.DuckDBPyRelation:
-        """What DuckDB makes of a query, before it runs. Refused. A mart may be named without its schema where the search path has it."""
+        """What DuckDB makes of a query, before it runs. PostgresError. A mart may be named without its schema where the search path has it."""
         pinned = self.pinned
         try:
             return self._query(text, in_transaction)
-        except Refused as refused:
+        except PostgresError as refused:
             named = re.match(r"there is no table (\w+)", refused.message)
             if not named or refused.code != "42P01" or "marts" not in re.findall(r"\w+", self.settings["search_path"]):
                 raise
             at, self.pinned = self.pinned, pinned
             try:
                 return self._query(text, in_transaction, f" marts.{named[1]}")
-            except Refused:
+            except PostgresError:
                 self.pinned = at
                 raise refused from None
 
@@ -110,14 +110,14 @@ class Databases:
                 connection.execute(text)  # raises the same error, with its place
                 raise
             if relation is None:
-                raise Refused("0A000", "a query only reads")
+                raise PostgresError("0A000", "a query only reads")
             return relation
         except Exception as error:
             self.restart()
             refused = worded(error, text)
             if match := re.match(r'Table with name "?(.+?)"? does not exist', refused.message):
                 shown = f"there is no table {match[1]}{_hint(match[1], duckdb_views(self.plant, self.pinned or snapshot_for(self.plant.lake, '')))}"
-                refused = Refused("42P01", shown, position=refused.position)
+                refused = PostgresError("42P01", shown, position=refused.position)
             raise refused from error
 
     def restart(self) -> None:
@@ -204,8 +204,8 @@ def open_database(meant: Sequence[View], name: str, zone: str, path: str) -> tup
     return connection, files
 
 
-def worded(error: Exception, text: str) -> Refused:
-    if isinstance(error, Refused):
+def worded(error: Exception, text: str) -> PostgresError:
+    if isinstance(error, PostgresError):
         return error
     message = re.sub(r"^[\w ]+ Error: ", "", str(error).strip())
     code = next((code for pattern, code in BY_TEXT if re.search(pattern, str(error) or type(error).__name__)), None) or next(
@@ -223,4 +223,4 @@ def worded(error: Exception, text: str) -> Refused:
         of_line = text[start:].split("\n", 1)[0]
         shift = of_line.find(shown.strip(".")) - 3 if shown.startswith("...") else 0
         position = start + shift + indent + 1
-    return Refused(code, message.replace("\n\n", "\n").strip(), position=max(position, 0))
+    return PostgresError(code, message.replace("\n\n", "\n").strip(), position=max(position, 0))

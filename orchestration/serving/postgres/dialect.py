@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from orchestration.serving.postgres.wire import Refused
+from orchestration.serving.postgres.wire import PostgresError
 from orchestration.serving.postgres.values import TEXT, _text_array
 from orchestration.serving.sql.sql_words import Word, words
 
@@ -70,7 +70,7 @@ def bound(text: str, listed: Sequence[Word], values: Sequence[str]) -> str:
     parts, at = [], 0
     for start, end, number in placeholders(listed):
         if not 0 < number <= len(values):
-            raise Refused("08P01", f"there is no parameter ${number}")
+            raise PostgresError("08P01", f"there is no parameter ${number}")
         value = values[number - 1]
         if value.startswith("'{") and ANY.search(text[:start]):
             value = f"[{', '.join(_text_array(value[1:-1].replace(chr(39) * 2, chr(39)), TEXT))}]"
@@ -108,10 +108,23 @@ def for_catalog(text: str) -> str:
                 edits.append((end, end, f"({listed[alias].text})"))
         elif word.text.startswith("'{") and (
             "".join(each.text for each in listed[place + 3 : place + 5]) == "[]"
-            or (place > 1 and listed[place - 1].text == "(" and listed[place - 2].name.lower() in {"any", "all"} and following and following[0].text == ")")
+            or (
+                place > 1
+                and listed[place - 1].text == "("
+                and listed[place - 2].name.lower() in {"any", "all"}
+                and following
+                and following[0].text == ")"
+            )
         ):
             edits.append((word.at, word.at + len(word.text), f"[{', '.join(_text_array(word.text[1:-1], TEXT))}]"))
-        elif name == "array" and place > 1 and listed[place - 1].text == "(" and listed[place - 2].name.lower() in {"any", "all"} and following and following[0].text == "(":
+        elif (
+            name == "array"
+            and place > 1
+            and listed[place - 1].text == "("
+            and listed[place - 2].name.lower() in {"any", "all"}
+            and following
+            and following[0].text == "("
+        ):
             end = next(n for n in range(place, len(listed)) if listed[n].text == ")" and _opening(listed, n) == place + 1)
             edits.append((listed[end].at + 1, listed[end].at + 1, " || []"))  # else a subquery to DuckDB
         elif word.text.lower() == "at" and place and not (following and following[0].name.lower() == "time"):
@@ -157,7 +170,7 @@ def _opening(listed: Sequence[Word], closing: int) -> int:
         depth += (listed[place].text == ")") - (listed[place].text == "(")
         if depth == 0:
             return place
-    raise Refused("42601", "unbalanced parentheses")
+    raise PostgresError("42601", "unbalanced parentheses")
 
 
 def _operand(listed: Sequence[Word], last: int) -> int:

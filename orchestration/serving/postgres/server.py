@@ -21,7 +21,7 @@ import traceback
 from pathlib import Path
 
 import pyarrow.compute  # so that each process has it
-from orchestration.serving.postgres.wire import Fields, ProtocolError, Refused, Wire, error, text
+from orchestration.serving.postgres.wire import Fields, ProtocolError, PostgresError, Wire, error, text
 from orchestration.conf.load import load
 from orchestration.conf.place import place_of
 from orchestration.serving.sql import landlock
@@ -84,7 +84,7 @@ class Watch:
                 running.interrupt()
             if time.monotonic() > end:
                 try:
-                    body = error(Refused("57014", f"{why}; the connection ends with it"), "FATAL")
+                    body = error(PostgresError("57014", f"{why}; the connection ends with it"), "FATAL")
                     self._wire.socket.sendall(b"E" + struct.pack("!i", 4 + len(body)) + body)
                 finally:
                     os._exit(1)
@@ -143,10 +143,10 @@ def _serve_one(
         if given is None:
             return
         if len(keys) >= MAX_CONNECTIONS:
-            raise Refused("53300", "sorry, too many clients already")
+            raise PostgresError("53300", "sorry, too many clients already")
         _authenticate(wire, users, given.get("user", ""))
         if given.get("database") in SCHEMAS:
-            raise Refused("3D000", f'database "{given["database"]}" does not exist')
+            raise PostgresError("3D000", f'database "{given["database"]}" does not exist')
         settings = DEFAULTS | {
             "database": given.get("database") or given["user"],
             "user": given["user"],
@@ -164,12 +164,12 @@ def _serve_one(
         wire.write("K", struct.pack("!i", os.getpid()), key)
         wire.socket.settimeout(IDLE_SECONDS)
         session.run()
-    except Refused as problem:
+    except PostgresError as problem:
         wire.write("E", error(problem, "FATAL"))
         wire.flush()
     except (ProtocolError, struct.error, UnicodeDecodeError, ValueError) as problem:
         traceback.print_exc()
-        wire.write("E", error(Refused("08P01", f"invalid message: {problem}"), "FATAL"))
+        wire.write("E", error(PostgresError("08P01", f"invalid message: {problem}"), "FATAL"))
         wire.flush()
 
 
@@ -197,11 +197,11 @@ def _greeting(wire: Wire, keys: dict[int, bytes], tls: ssl.SSLContext | None) ->
                 wire.write("v", struct.pack("!ii", VERSION & 0xFFFF, 0))
             return {name: value for name, value in given.items() if name}, wire
         else:
-            raise Refused("0A000", f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}")
+            raise PostgresError("0A000", f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}")
 
 
 def _authenticate(wire: Wire, users: dict[str, str], user: str) -> None:
-    scram, wrong = Scram(users.get(user)), Refused("28P01", f'password authentication failed for user "{user}"')
+    scram, wrong = Scram(users.get(user)), PostgresError("28P01", f'password authentication failed for user "{user}"')
     wire.write("R", struct.pack("!i", 10) + text("SCRAM-SHA-256") + b"\0")
     try:
         kind, body = wire.read()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 from orchestration.serving.postgres.dialect import SESSION, bound, placeholders, significant
-from orchestration.serving.postgres.wire import Fields, ProtocolError, Refused, Wire, error, text
+from orchestration.serving.postgres.wire import Fields, ProtocolError, PostgresError, Wire, error, text
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.sql_words import statements
 from orchestration.storage.snapshots import find_snapshot
@@ -210,7 +210,7 @@ class Session:
         fields = Fields(body)
         name, query, oids = fields.text(), fields.text(), fields.numbers("!i")
         if name and name in self._prepared:
-            raise Refused("42P05", f'prepared statement "{name}" already exists')
+            raise PostgresError("42P05", f'prepared statement "{name}" already exists')
         self._prepared[name] = Prepared(query, oids)
         self._wire.write("1")
 
@@ -255,7 +255,7 @@ class Session:
         marked = [f"'?{n}?'" if oid in UNKNOWN else literal(oid, False, None) for n, oid in enumerate(oids)]
         try:
             plan = str(self._databases.query(f"explain (format json) {bound(query, listed, marked)}", False).fetchall())
-        except Refused:
+        except PostgresError:
             return oids
         found = dict(re.findall(r"CAST\('\?(\d+)\?' AS ([A-Z ]+)", plan.replace("\\'", "'")))
         by_name = {
@@ -283,12 +283,12 @@ class Session:
 
     def _statement(self, name: str) -> Prepared:
         if name not in self._prepared:
-            raise Refused("26000", f'prepared statement "{name}" does not exist')
+            raise PostgresError("26000", f'prepared statement "{name}" does not exist')
         return self._prepared[name]
 
     def _opened(self, name: str) -> Portal:
         if name not in self._portals:
-            raise Refused("34000", f'portal "{name}" does not exist')
+            raise PostgresError("34000", f'portal "{name}" does not exist')
         return self._portals[name]
 
     # What both have in common
@@ -298,13 +298,13 @@ class Session:
         self._last = query
         parts = [*statements(query)]
         if len(parts) > 1:
-            raise Refused("42601", "cannot insert multiple commands into a prepared statement")
+            raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")
         listed = significant(query)
         first = listed[0].name.lower() if listed else ""
         if not parts:
             return Portal(query, tag="")
         if self._state == "E" and first not in {"rollback", "abort", "commit", "end"}:
-            raise Refused("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+            raise PostgresError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         words = [word.text for word in listed if word.text != ";"]
         if first in SESSION and not (
             first == "show" and len(words) > 1 and words[1].lower() in {"tables", "databases"} or words[1:3] == ["all", "tables"]
@@ -420,7 +420,7 @@ class Session:
             return self._copied(query, lower, listed)
         if first in {"savepoint", "release", "listen", "unlisten"}:
             return Portal(query, act=lambda: first.upper())
-        raise Refused("25006", f"{first.upper()} cannot be used here: a session only reads")
+        raise PostgresError("25006", f"{first.upper()} cannot be used here: a session only reads")
 
     def _moved(self, state: str, tag: str) -> str:
         if state == "I":
@@ -443,7 +443,7 @@ class Session:
         elif name in self._settings:
             rows, names = [(self._settings[name],)], [name]
         else:
-            raise Refused("42704", f'unrecognized configuration parameter "{name}"')
+            raise PostgresError("42704", f'unrecognized configuration parameter "{name}"')
         batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names)
         return Portal(query, [], names, [TEXT] * len(names), lambda how: iter([batch]), tag="SHOW")
 
@@ -475,23 +475,23 @@ class Session:
 
     def change(self, name: str, value: str) -> None:
         if name == "client_encoding" and value.lower().replace("-", "") not in {"utf8", "unicode", "'utf8'"}:
-            raise Refused("0A000", "texts are UTF8 here")
+            raise PostgresError("0A000", "texts are UTF8 here")
         if name == "timezone":
             import zoneinfo
 
             try:
                 zoneinfo.ZoneInfo(value)
             except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-                raise Refused("22023", f'invalid value for parameter "TimeZone": "{value}"') from None
+                raise PostgresError("22023", f'invalid value for parameter "TimeZone": "{value}"') from None
         if name == "tidemark.snapshot":
             if value and not value.isdigit():
-                raise Refused("22023", "tidemark.snapshot is the id of a snapshot")
+                raise PostgresError("22023", "tidemark.snapshot is the id of a snapshot")
             try:
                 find_snapshot(self._databases.plant.lake, int(value) if value else None)
             except TidemarkError as problem:
-                raise Refused("22023", str(problem)) from None
+                raise PostgresError("22023", str(problem)) from None
         if name in {"server_version", "is_superuser", "session_authorization"}:
-            raise Refused("55P02", f'parameter "{name}" cannot be changed')
+            raise PostgresError("55P02", f'parameter "{name}" cannot be changed')
         self._settings[name] = value
         if name in (lower := {each.lower(): each for each in REPORTED}):
             self._report(lower[name])
@@ -510,7 +510,7 @@ class Session:
 
     def _declare(self, name: str, inner: str, is_held: bool) -> str:
         if self._state == "I" and not is_held:
-            raise Refused("25P01", "DECLARE CURSOR can only be used in transaction blocks")
+            raise PostgresError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
         self._portals[name] = self._portal(inner)
         return "DECLARE CURSOR"
 
@@ -544,7 +544,7 @@ class Session:
                 to = n
                 break
         if not to or listed[to].name.lower() == "from" or lower[to + 1] != "stdout":
-            raise Refused("42501", "COPY only to stdout: a session reads, and opens no file")
+            raise PostgresError("42501", "COPY only to stdout: a session reads, and opens no file")
         source = query[listed[1].at : listed[to].at].strip()
         inner = (
             source[1:-1]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb.sqltypes import DuckDBPyType
-from orchestration.serving.postgres.wire import Refused
+from orchestration.serving.postgres.wire import PostgresError
 
 EPOCH_DAYS = 10957
 """From 1970 to 2000, where PostgreSQL's times begin."""
@@ -225,7 +225,7 @@ def literal(oid: int, is_binary: bool, value: bytes | None) -> str:
     """A parameter in DuckDB's SQL: what has no type is a literal of a text, which takes the type that it meets."""
     kind = KINDS.get(oid) or next((array_of(kind) for kind in KINDS.values() if kind.array == oid), None)
     if kind is None and oid not in TEXTS | UNKNOWN:
-        raise Refused("42704", f"parameters of the type {oid} are not known here: cast them to text.")
+        raise PostgresError("42704", f"parameters of the type {oid} are not known here: cast them to text.")
     if value is None:
         return f"cast(null as {_sql(kind)})" if kind and kind is not TEXT else "null"
     if kind is None or kind is TEXT:
@@ -267,7 +267,7 @@ def _binary(kind: Kind, value: bytes) -> str:
             at = datetime(2000, 1, 1, tzinfo=UTC if kind is TIMESTAMPTZ else None) + timedelta(microseconds=number)
             return str(at.time() if kind is TIME else at)
     except (struct.error, OverflowError, KeyError) as error:
-        raise Refused("22P03", f"a {kind.name} of {len(value)} bytes: {error}") from None
+        raise PostgresError("22P03", f"a {kind.name} of {len(value)} bytes: {error}") from None
     if kind is NUMERIC:
         count, weight, sign, scale, *digits = struct.unpack(f"!hhHH{(len(value) - 8) // 2}h", value)
         number = sum((Decimal(digit).scaleb(4 * (weight - at)) for at, digit in enumerate(digits)), Decimal(0))
@@ -285,7 +285,7 @@ def _binary(kind: Kind, value: bytes) -> str:
 def _binary_array(value: bytes, element: Kind) -> list[str]:
     dimensions, _, _, *_ = struct.unpack_from("!iii", value)
     if dimensions > 1:
-        raise Refused("0A000", "arrays of one dimension only")
+        raise PostgresError("0A000", "arrays of one dimension only")
     at, found = 20, []
     for _ in range(struct.unpack_from("!i", value, 12)[0] if dimensions else 0):
         (length,) = struct.unpack_from("!i", value, at)
@@ -297,7 +297,7 @@ def _binary_array(value: bytes, element: Kind) -> list[str]:
 def _text_array(value: str, element: Kind) -> list[str]:
     found, word, at, was_quoted = [], "", 1, False
     if not (value.startswith("{") and value.endswith("}")):
-        raise Refused("22P02", "an array stands in braces")
+        raise PostgresError("22P02", "an array stands in braces")
     while at < len(value):
         letter = value[at]
         if letter == '"':
