@@ -1,0 +1,72 @@
+"""The sql-server as a process over the small lake of [attacked](../sql/attacks.py), which Spark has no part in."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+from tests.orchestration.serving.sql.attacks import attacked
+from tests.server_process import ServerProcess, free_ports
+from tests.waiting import until
+
+REPOSITORY = Path(__file__).parents[4]
+USERS = {"ann": "0123456789abcdef", "bob": "fedcba9876543210"}
+"""Passwords by name."""
+
+
+def command(conf: Path, port: int, users: Path) -> Sequence[str]:
+    """The command line of a server on this port."""
+    return [sys.executable, "-m", "orchestration.serving.postgres.server", str(conf), "--port", str(port), "--users", str(users)]
+
+
+@dataclass
+class Served(ServerProcess):
+    """A server over the lake in a folder, with the users `USERS`. Its output is in `log`."""
+
+    folder: Path
+    conf: Path
+    port: int = field(default_factory=lambda: free_ports(1)[0])
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "sql-server.log"
+
+    def start(self) -> None:
+        """Returns once it listens."""
+        users = self.folder / "users.txt"
+        users.write_text("".join(f"{name}:{password}\n" for name, password in USERS.items()))
+        users.chmod(0o600)
+        self.launch(command(self.conf, self.port, users), self.log, cwd=REPOSITORY)
+        until(lambda: self.listens(self.port), self.log.read_text)
+
+    def connect(self, user: str = "ann", **options: Any) -> "psycopg.Connection[Any]":
+        """A connection by psycopg, each statement for itself unless `autocommit` is False. `options`: more of its arguments."""
+        chosen: dict[str, Any] = {"autocommit": True, "dbname": "plant"} | self.address(user) | options
+        return psycopg.connect(**chosen)
+
+    def address(self, user: str = "ann") -> dict[str, Any]:
+        """Arguments `host`, `port`, `user` and `password` of a client."""
+        return {"host": "127.0.0.1", "port": self.port, "user": user, "password": USERS[user]}
+
+    def url(self, scheme: str = "postgresql", user: str = "ann") -> str:
+        return f"{scheme}://{user}:{USERS[user]}@127.0.0.1:{self.port}/plant"
+
+    def workers(self) -> list[psutil.Process]:
+        """Processes of the connections that are open."""
+        assert self.process is not None
+        return [child for child in psutil.Process(self.process.pid).children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Served]:
+    """A server over a new lake in this folder, and the conf of the repository."""
+    shutil.copytree(REPOSITORY / "conf", conf := folder / "conf", ignore=shutil.ignore_patterns("__*"))
+    attacked(folder)
+    with Served(folder, conf).running() as server:
+        yield server
