@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestration.serving.postgres import catalog
 import duckdb
+from orchestration.serving.postgres.activity import Activity
 from orchestration.serving.postgres.dialect import for_catalog, is_of_catalog, significant
 from orchestration.serving.postgres.wire import PostgresError
 from orchestration.errors import TidemarkError
@@ -70,6 +71,8 @@ class Databases:
 
     plant: Plant
     settings: Mapping[str, str]
+    activity: Activity
+    """Connections of the server, for pg_stat_activity."""
     pinned: Snapshot | None = None
     """Of the transaction that is open."""
     _made: _Made | None = None
@@ -119,6 +122,11 @@ class Databases:
                 shown = f"there is no table {match[1]}{_hint(match[1], duckdb_views(self.plant, self.pinned or snapshot_for(self.plant.lake, '')))}"
                 refused = PostgresError("42P01", shown, position=refused.position)
             raise refused from error
+
+    def interrupt(self) -> None:
+        """End the query that runs; from another thread."""
+        if running := self.running:
+            running.interrupt()
 
     def restart(self) -> None:
         """After an error, which ends the transaction of DuckDB."""

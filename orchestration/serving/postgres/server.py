@@ -1,120 +1,120 @@
-"""Snapshots of a lake for clients of PostgreSQL: a process for each connection, which can write no file.
+"""The SQL server: snapshots of a lake for clients of PostgreSQL, a process for each connection.
 
-python server.py CONF --port 5433 --users users.txt [--cert server.crt --key server.key]
+The server itself answers nothing and runs no thread, so that it can fork. A process that crashes or is killed ends one connection.
 """
 
-import argparse
-import fcntl
-import hmac
+import gc
 import os
-import re
 import secrets
+import select
 import signal
 import socket
 import ssl
 import struct
 import sys
-import tempfile
-import threading
 import time
 import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.compute  # so that each process has it
-from orchestration.serving.postgres.wire import Fields, ProtocolError, PostgresError, Wire, error, text
-from orchestration.conf.load import load
-from orchestration.conf.place import place_of
-from orchestration.serving.sql import landlock
+import pyarrow.compute  # noqa: F401 - once, for all processes
+
+from orchestration.conf.model import Conf
+from orchestration.conf.pipeline_settings import SqlServerSettings
+from orchestration.conf.transport_settings import TlsSettings
+from orchestration.connectors.collector.sockets import bind, place, server_context
+from orchestration.engine.java import machine_memory
+from orchestration.errors import TidemarkError
+from orchestration.rendering import visible
+from orchestration.serving.postgres.activity import MAX_ACTIVE, NAME_BYTES, Activity, Connection, cut
+from orchestration.serving.postgres.address import Address, publish, withdraw
 from orchestration.serving.postgres.databases import Databases
-from orchestration.serving.postgres.scram import Scram
+from orchestration.serving.postgres.login import login
 from orchestration.serving.postgres.session import DEFAULTS, Session
+from orchestration.serving.postgres.watch import CANCEL, END, Watch
+from orchestration.serving.postgres.wire import PostgresError, ProtocolError, Wire, error
+from orchestration.serving.sql import landlock
+from orchestration.serving.sql.duckdb_engine import bounded_memory
+from orchestration.serving.sql.workers import TAKEN_FIRST
+from orchestration.storage.views import Plant
 
-SSL, GSS, CANCEL, VERSION = 80877103, 80877104, 80877102, 196608
-SCHEMAS = {"bronze", "silver", "gold", "marts", "ops", "quality", "pg_catalog", "information_schema"}
-"""No names of databases: DuckDB takes the first word of gold.aggregates for one."""
-MAX_CONNECTIONS, MAX_ACTIVE = 50, 8
-SECONDS, GRACE, LOGIN_SECONDS, IDLE_SECONDS = 300.0, 2.0, 10.0, 3600.0
-MEMORY = 4 << 30
-"""Bytes that the process of a connection may take."""
-
-
-class Watch:
-    """Ends what takes too long, or what its client cancels: by DuckDB, and where that does not end it, with the process."""
-
-    def __init__(self, wire: Wire, databases: Databases, slots: int) -> None:
-        self._wire, self._databases, self._slots, self._slot = wire, databases, slots, -1
-        self._deadline, self._number, self.seconds = float("inf"), 0, SECONDS
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def begins(self) -> None:
-        """Wait for one of MAX_ACTIVE places: a lock of a byte, which ends with the process."""
-        while self._slot < 0:
-            for slot in range(MAX_ACTIVE):
-                try:
-                    fcntl.lockf(self._slots, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
-                    self._slot = slot
-                    break
-                except OSError:
-                    continue
-            else:
-                time.sleep(0.02)
-        self._number, self._deadline = (
-            self._number + 1,
-            time.monotonic() + min(self.seconds, _seconds(self._databases.settings["statement_timeout"])),
-        )
-
-    def ends(self) -> None:
-        self._deadline = float("inf")
-        fcntl.lockf(self._slots, fcntl.LOCK_UN, 1, self._slot)
-        self._slot = -1
-
-    def _watch(self) -> None:
-        while True:
-            if signal.sigtimedwait({signal.SIGUSR1}, 0.25):
-                self._end("canceling statement due to user request")
-            elif time.monotonic() > self._deadline:
-                self._end("canceling statement due to statement timeout")
-
-    def _end(self, why: str) -> None:
-        """What runs now, and nothing that comes after it."""
-        number, end = self._number, time.monotonic() + GRACE
-        while self._deadline != float("inf") and self._number == number:
-            if running := self._databases.running:
-                running.interrupt()
-            if time.monotonic() > end:
-                try:
-                    body = error(PostgresError("57014", f"{why}; the connection ends with it"), "FATAL")
-                    self._wire.socket.sendall(b"E" + struct.pack("!i", 4 + len(body)) + body)
-                finally:
-                    os._exit(1)
-            time.sleep(0.05)
+MAX_LOGINS = 20
+"""Connections beside those that have logged in."""
+POLL_SECONDS, END_SECONDS, IDLE_SECONDS = 1.0, 3.0, 3600.0
+MEMORY_BYTES = 2 << 30
+PR_SET_PDEATHSIG = 1
+SIGNALS = {CANCEL, END, signal.SIGINT}
 
 
-def _seconds(setting: str) -> float:
-    """Of PostgreSQL's statement_timeout: milliseconds, or a number with its unit; 0: no limit of the session's own."""
-    found = re.fullmatch(r"(\d+)\s*(ms|s|min)?", setting.strip())
-    return int(found[1]) * {"s": 1.0, "min": 60.0}.get(found[2], 0.001) if found and int(found[1]) else float("inf")
-
-
-def serve(conf: Path, listener: socket.socket, users: dict[str, str], tls: ssl.SSLContext | None) -> None:
-    """Until SIGTERM or Ctrl-C."""
-    plant, slots = place_of(conf, lambda: load(conf).group_windows), tempfile.TemporaryFile()
-    plant.group_windows  # once, for every process
-    keys: dict[int, bytes] = {}
-    while True:
-        connection, _ = listener.accept()
-        while keys and (ended := os.waitpid(-1, os.WNOHANG)[0]):
-            keys.pop(ended, None)
-        key = secrets.token_bytes(4)
-        if child := os.fork():
-            keys[child] = key
-            connection.close()
-            continue
-        listener.close()
+def serve(conf: Conf, settings: SqlServerSettings, users: Mapping[str, str], address: Address, notify: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C. `users`: passwords by name. `address`: what this user's commands connect with."""
+    tls = server_context(TlsSettings(settings.certificate, settings.key) if settings.certificate and settings.key else None)
+    try:
+        listener = bind(settings.host, settings.port)
+    except OSError as error:
+        where = f"{settings.host}, port {settings.port}"
+        raise TidemarkError(
+            f"the SQL server cannot listen on {where}: {error.strerror}; set sql_server in pipeline.yml, or --port."
+        ) from error
+    with listener:
+        publish(conf.lake, replace(address, port=listener.getsockname()[1], process=os.getpid()))
+        notify(f'SQL for clients of PostgreSQL at {place(listener)}; connect with psql "$(tidemark sql-server --url)"')
         try:
-            _serve_one(plant, connection, key, keys, users, tls, slots.fileno())
-        except EOFError:
+            Server(conf.place, users, tls, settings.connections).serve(listener)
+        finally:
+            withdraw(conf.lake)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Serves snapshots of a plant to users, by name with their password. `tls`: None where connections are not encrypted."""
+
+    plant: Plant
+    users: Mapping[str, str]
+    tls: ssl.SSLContext | None
+    connections: int
+
+    def serve(self, listener: socket.socket) -> None:
+        """Serve until SIGTERM or Ctrl-C, which ends all connections."""
+        signal.signal(END, signal.default_int_handler)
+        self.plant.group_windows  # noqa: B018 - read once, for all processes
+        gc.freeze()
+        activity, processes = Activity(self.connections), set[int]()
+        try:
+            while True:
+                _reap(processes, activity)
+                if select.select([listener], [], [], POLL_SECONDS)[0]:
+                    self._accept(listener, activity, processes)
+        except KeyboardInterrupt:
+            listener.close()
+            _end(processes)
+
+    def _accept(self, listener: socket.socket, activity: Activity, processes: set[int]) -> None:
+        with suppress(OSError):  # the client is gone already, or the machine is short of processes or files
+            client, _ = listener.accept()
+            with client:
+                if len(processes) < self.connections + MAX_LOGINS:
+                    server = os.getpid()
+                    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process of a connection keeps them so, for its watch
+                    try:
+                        if not (process := os.fork()):
+                            listener.close()
+                            self._connected(client, activity, server)
+                        processes.add(process)
+                    finally:
+                        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def _connected(self, client: socket.socket, activity: Activity, server: int) -> None:
+        """Serve a client in a process of its own, which ends with it, and with the server."""
+        try:
+            landlock.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() == server:
+                Path("/proc/self/oom_score_adj").write_text(TAKEN_FIRST)
+                self._answered(Wire(client), activity)
+        except (EOFError, OSError):  # the client is gone
             pass
         except BaseException:
             traceback.print_exc()
@@ -122,139 +122,78 @@ def serve(conf: Path, listener: socket.socket, users: dict[str, str], tls: ssl.S
             sys.stderr.flush()
             os._exit(0)
 
-
-def _serve_one(
-    plant: object,
-    connection: socket.socket,
-    key: bytes,
-    keys: dict[int, bytes],
-    users: dict[str, str],
-    tls: ssl.SSLContext | None,
-    slots: int,
-) -> None:
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, signal.SIG_DFL)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.settimeout(LOGIN_SECONDS)
-    wire = Wire(connection)
-    try:
-        given, wire = _greeting(wire, keys, tls)
-        if given is None:
+    def _answered(self, wire: Wire, activity: Activity) -> None:
+        client = wire.socket
+        for level, option in ((socket.IPPROTO_TCP, socket.TCP_NODELAY), (socket.SOL_SOCKET, socket.SO_KEEPALIVE)):
+            client.setsockopt(level, option, 1)
+        client.settimeout(IDLE_SECONDS)
+        watch = Watch(wire, activity)
+        try:
+            if session := self._session(wire, activity, watch):
+                with bounded_memory(min(MEMORY_BYTES, machine_memory() // 2 // MAX_ACTIVE)):
+                    session.run()
             return
-        if len(keys) >= MAX_CONNECTIONS:
-            raise PostgresError("53300", "sorry, too many clients already")
-        _authenticate(wire, users, given.get("user", ""))
-        if given.get("database") in SCHEMAS:
-            raise PostgresError("3D000", f'database "{given["database"]}" does not exist')
-        settings = DEFAULTS | {
-            "database": given.get("database") or given["user"],
-            "user": given["user"],
-            "session_authorization": given["user"],
-        }
-        databases = Databases(plant, settings)
-        watch = Watch(wire, databases, slots)
-        if landlock.is_supported():
-            landlock._restrict()
-        _bound_memory()
-        wire.write("R", struct.pack("!i", 0))
-        session = Session(wire, databases, settings, watch.begins, watch.ends)
-        for name, value in _options(given):
-            session.change(name, value)
-        wire.write("K", struct.pack("!i", os.getpid()), key)
-        wire.socket.settimeout(IDLE_SECONDS)
-        session.run()
-    except PostgresError as problem:
+        except TimeoutError:
+            problem = PostgresError("57P05", "terminating connection due to idle-session timeout")
+        except PostgresError as error_of_login:
+            problem = error_of_login
+        except (ProtocolError, struct.error, ValueError) as mistake:
+            problem = PostgresError("08P01", f"invalid message: {mistake}")
+        print(f"tidemark: a connection from {client.getpeername()[0]} ended: {visible(problem.message)}", file=sys.stderr)
         wire.write("E", error(problem, "FATAL"))
         wire.flush()
-    except (ProtocolError, struct.error, UnicodeDecodeError, ValueError) as problem:
-        traceback.print_exc()
-        wire.write("E", error(PostgresError("08P01", f"invalid message: {problem}"), "FATAL"))
-        wire.flush()
+
+    def _session(self, wire: Wire, activity: Activity, watch: Watch) -> Session | None:
+        """Log a client in; None after a request to cancel. From here on the process may change no file."""
+        client = login(wire, activity, self.users, self.tls)
+        if client is None:
+            return None
+        address, key = wire.socket.getpeername(), secrets.token_bytes(4)
+        own = Connection(
+            pid=os.getpid(),
+            key=key,
+            user=client.user,
+            database=cut(client.database, NAME_BYTES),
+            client_address=address[0],
+            client_port=address[1],
+            backend_start=datetime.now(UTC),
+            query="",
+        )
+        if not activity.enter(own):
+            raise PostgresError("53300", f"sorry, too many clients already: at most {self.connections} connections")
+        watch.ends()
+        if landlock.is_supported():
+            landlock.restrict()
+        settings = DEFAULTS | {"database": client.database, "user": client.user, "session_authorization": client.user}
+        databases = Databases(self.plant, settings, activity)
+        watch.interrupt = databases.interrupt
+        wire.write("R", struct.pack("!i", 0))
+        session = Session(wire, databases, settings, watch)
+        for name, value in client.settings.items():
+            session.change(name, value)
+        wire.write("K", struct.pack("!i", own.pid), key)
+        return session
 
 
-def _greeting(wire: Wire, keys: dict[int, bytes], tls: ssl.SSLContext | None) -> tuple[dict[str, str] | None, Wire]:
-    """What the client says first; None for the request to cancel another connection's query."""
-    while True:
-        body = wire.startup()
-        code = struct.unpack_from("!i", body)[0]
-        if code == CANCEL:
-            process, key = struct.unpack_from("!i", body, 4)[0], body[8:]
-            if process in keys and hmac.compare_digest(keys[process], key):
-                os.kill(process, signal.SIGUSR1)
-            return None, wire
-        if code == SSL and tls and not isinstance(wire.socket, ssl.SSLSocket):
-            wire.socket.sendall(b"S")
-            if wire._got:
-                raise ProtocolError("bytes before the handshake")
-            wire = Wire(tls.wrap_socket(wire.socket, server_side=True))
-        elif code in {SSL, GSS}:
-            wire.socket.sendall(b"N")
-        elif code >> 16 == 3:
-            parts = body[4:].split(b"\0")
-            given = dict(zip((part.decode() for part in parts[::2]), (part.decode() for part in parts[1::2]), strict=False))
-            if code != VERSION or any(name.startswith("_pq_.") for name in given):
-                wire.write("v", struct.pack("!ii", VERSION & 0xFFFF, 0))
-            return {name: value for name, value in given.items() if name}, wire
-        else:
-            raise PostgresError("0A000", f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}")
+def _reap(processes: set[int], activity: Activity) -> None:
+    """Take leave of processes that have ended; their numbers are theirs until then."""
+    while processes and (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+        activity.leave(ended.si_pid)
+        os.waitpid(ended.si_pid, 0)
+        processes.discard(ended.si_pid)
+        if ended.si_code != os.CLD_EXITED:
+            print(f"tidemark: the process of a connection was ended by signal {ended.si_status}", file=sys.stderr)
 
 
-def _authenticate(wire: Wire, users: dict[str, str], user: str) -> None:
-    scram, wrong = Scram(users.get(user)), PostgresError("28P01", f'password authentication failed for user "{user}"')
-    wire.write("R", struct.pack("!i", 10) + text("SCRAM-SHA-256") + b"\0")
-    try:
-        kind, body = wire.read()
-        fields = Fields(body)
-        if kind != "p" or fields.text() != "SCRAM-SHA-256":
-            raise wrong
-        fields.number("!i")
-        wire.write("R", struct.pack("!i", 11) + scram.first(fields.rest().decode()).encode())
-        kind, body = wire.read()
-        answer = scram.final(body.decode()) if kind == "p" else None
-    except (ValueError, KeyError):
-        raise wrong from None
-    if answer is None:
-        raise wrong
-    wire.write("R", struct.pack("!i", 12) + answer.encode())
-
-
-def _options(given: dict[str, str]) -> list[tuple[str, str]]:
-    found = [
-        (name.lower(), value)
-        for name, value in given.items()
-        if name not in {"user", "database", "options", "replication"} and not name.startswith("_pq_.")
-    ]
-    words = given.get("options", "").replace("-c ", "-c").split()
-    return found + [
-        (name.lower().removeprefix("--"), value) for word in words for name, _, value in [word.removeprefix("-c").partition("=")]
-    ]
-
-
-def _bound_memory() -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("conf", type=Path)
-    parser.add_argument("--port", type=int, default=5433)
-    parser.add_argument("--users", type=Path)
-    parser.add_argument("--cert")
-    parser.add_argument("--key")
-    given = parser.parse_args()
-    users = dict(line.split(":", 1) for line in given.users.read_text().split())
-    tls = None
-    if given.cert:
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.minimum_version = ssl.TLSVersion.TLSv1_2
-        tls.load_cert_chain(given.cert, given.key)
-    with socket.create_server(("127.0.0.1", given.port), backlog=128) as listener:
-        print("listening", flush=True)
-        serve(given.conf, listener, users, tls)
+def _end(processes: set[int]) -> None:
+    """End all processes: they say so to their clients. One that does not is killed when the server ends."""
+    for process in processes:
+        os.kill(process, END)
+    end = time.monotonic() + END_SECONDS
+    while processes and time.monotonic() < end:
+        processes -= {process for process in processes if os.waitpid(process, os.WNOHANG)[0]}
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit("start it by: tidemark --conf CONF sql-server --port PORT --users FILE")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 from orchestration.serving.postgres.dialect import SESSION, bound, placeholders, significant
+from orchestration.serving.postgres.watch import Watch
 from orchestration.serving.postgres.wire import Fields, ProtocolError, PostgresError, Wire, error, text
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.sql_words import statements
@@ -123,12 +124,10 @@ class Portal:
 
 
 class Session:
-    """`begins`, `ends`: called around what takes time, for its limit."""
+    """`watch`: told when a message begins and ends, for its limit of time."""
 
-    def __init__(
-        self, wire: Wire, databases: Databases, settings: dict[str, str], begins: Callable[[], object], ends: Callable[[], object]
-    ) -> None:
-        self._wire, self._databases, self._settings, self._begins, self._ends = wire, databases, settings, begins, ends
+    def __init__(self, wire: Wire, databases: Databases, settings: dict[str, str], watch: Watch) -> None:
+        self._wire, self._databases, self._settings, self._watch = wire, databases, settings, watch
         self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
         self._state, self._skips, self._now = "I", False, None
@@ -163,7 +162,7 @@ class Session:
                 raise ProtocolError(f"a message of the kind {kind!r}")
             elif not self._skips:
                 try:
-                    self._begins()
+                    self._watch.begins(self._settings["statement_timeout"])
                     handlers[kind](body)
                 except Exception as problem:
                     if isinstance(problem, EOFError | ConnectionError | TimeoutError | ssl.SSLError | ProtocolError):
@@ -171,7 +170,7 @@ class Session:
                     self._failed(problem)
                     self._skips = kind != "Q"
                 finally:
-                    self._ends()
+                    self._watch.ends()
                 if kind == "Q":
                     self._ready()
 
@@ -185,6 +184,7 @@ class Session:
             self._state = "E"
 
     def _ready(self) -> None:
+        self._databases.activity.rests(self._state)
         self._wire.write("Z", self._state.encode())
 
     def _report(self, name: str) -> None:
@@ -296,6 +296,7 @@ class Session:
     def _portal(self, query: str) -> Portal:
         """What a statement will do."""
         self._last = query
+        self._databases.activity.runs(query, self._settings["application_name"])
         parts = [*statements(query)]
         if len(parts) > 1:
             raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")

@@ -90,7 +90,7 @@ class DuckDbEngine:
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
-            with _bounded_memory(self._limits.memory_bytes):
+            with bounded_memory(self._limits.memory_bytes):
                 rows, is_cut_off = self._answered(database, question.query)
             self._kept = database if question.is_of_view else None
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
@@ -258,7 +258,7 @@ def _readable(rows: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _bounded_memory(more: int) -> Iterator[None]:
+def bounded_memory(more: int) -> Iterator[None]:
     """An allocation of so many bytes more than now fails in this context, and ends the query. Where /proc tells what is taken now."""
     sizes = Path("/proc/self/statm")
     before = resource.getrlimit(resource.RLIMIT_DATA)
