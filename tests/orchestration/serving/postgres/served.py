@@ -1,5 +1,6 @@
 """The sql-server as a process over the small lake of [attacked](../sql/attacks.py), which Spark has no part in."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ USERS = {"ann": "0123456789abcdef", "bob": "fedcba9876543210"}
 
 def command(conf: Path, port: int, users: Path) -> Sequence[str]:
     """The command line of a server on this port."""
-    return [sys.executable, "-m", "orchestration.serving.postgres.server", str(conf), "--port", str(port), "--users", str(users)]
+    return [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "sql-server", "--port", str(port), "--users", str(users)]
 
 
 @dataclass
@@ -42,7 +43,9 @@ class Served(ServerProcess):
         users = self.folder / "users.txt"
         users.write_text("".join(f"{name}:{password}\n" for name, password in USERS.items()))
         users.chmod(0o600)
-        self.launch(command(self.conf, self.port, users), self.log, cwd=REPOSITORY)
+        self.launch(
+            command(self.conf, self.port, users), self.log, cwd=REPOSITORY, env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")}
+        )
         until(lambda: self.listens(self.port), self.log.read_text)
 
     def connect(self, user: str = "ann", **options: Any) -> "psycopg.Connection[Any]":
