@@ -300,16 +300,17 @@ def _text_array(value: str, element: Kind) -> list[str]:
         raise PostgresError("22P02", "an array stands in braces")
     while at < len(value):
         letter = value[at]
-        if letter == '"':
-            was_quoted, at = True, at + 1
+        if letter == '"':  # what is around the quotes is white space
+            word, was_quoted, at = "", True, at + 1
             while value[at] != '"':
                 at += value[at] == "\\"
                 word, at = word + value[at], at + 1
         elif letter in ",}":
+            word = word if was_quoted else word.strip()
             if word or was_quoted or letter == ",":
                 found.append("null" if word.lower() == "null" and not was_quoted else quoted(_text(element, word)))
             word, was_quoted = "", False
-        else:
+        elif not was_quoted:
             word += letter
         at += 1
     return found

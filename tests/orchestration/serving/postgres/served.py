@@ -2,8 +2,7 @@
 
 import os
 import shutil
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import psutil
 import psycopg
 
+from tests.bench.factory import TIDEMARK
 from tests.orchestration.serving.sql.attacks import attacked
 from tests.server_process import ServerProcess, free_ports
 from tests.waiting import until
@@ -19,11 +19,6 @@ from tests.waiting import until
 REPOSITORY = Path(__file__).parents[4]
 USERS = {"ann": "0123456789abcdef", "bob": "fedcba9876543210"}
 """Passwords by name."""
-
-
-def command(conf: Path, port: int, users: Path) -> Sequence[str]:
-    """The command line of a server on this port."""
-    return [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "sql-server", "--port", str(port), "--users", str(users)]
 
 
 @dataclass
@@ -43,9 +38,8 @@ class Served(ServerProcess):
         users = self.folder / "users.txt"
         users.write_text("".join(f"{name}:{password}\n" for name, password in USERS.items()))
         users.chmod(0o600)
-        self.launch(
-            command(self.conf, self.port, users), self.log, cwd=REPOSITORY, env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")}
-        )
+        command = [*TIDEMARK, "--conf", str(self.conf), "sql-server", "--port", str(self.port), "--users", str(users)]
+        self.launch(command, self.log, cwd=REPOSITORY, env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")})
         until(lambda: self.listens(self.port), self.log.read_text)
 
     def connect(self, user: str = "ann", **options: Any) -> "psycopg.Connection[Any]":
