@@ -132,23 +132,23 @@ def test_adbc_has_the_rows_as_arrow(server: Served, table: pa.Table) -> None:
         assert {"late", "quarantine", "readings"} <= tables
 
 
-def psql(server: Served, *commands: str) -> list[str]:
-    """Lines of a psql that prints rows without a frame, and stops at the first error."""
-    asked = [word for command in commands for word in ("-c", command)]
+def psql(server: Served, *commands: str) -> list[list[str]]:
+    """Lines that each command prints, cells between `|`; of a psql that stops at the first error."""
+    asked = [word for command in commands for word in ("-c", command, "-c", r"\echo --")]
     ended = subprocess.run(["psql", "-XAtv", "ON_ERROR_STOP=1", server.url(), *asked], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
-    return ended.stdout.splitlines()
+    return [part.splitlines() for part in ended.stdout.split("--\n")[:-1]]
 
 
 def test_psql_describes_tables_and_prints_and_copies_rows(server: Served, rows: Rows, tmp_path: Path) -> None:
-    assert {line.split("|")[1] for line in psql(server, r"\dt silver.*")} >= {"late", "quarantine", "readings"}
-    assert [line.split("|")[:2] for line in psql(server, r"\d silver.readings")][:3] == [
-        *(["device_id", "text"], ["metric", "text"], ["event_time", "timestamp with time zone"])
-    ]
-    assert {line.split("|")[0] for line in psql(server, r"\dn")} >= {"bronze", "silver", "gold"}
-    asked = "select device_id, value from silver.readings order by all"
+    asked, file = "select device_id, value from silver.readings order by all", tmp_path / "rows.csv"
+    schemas, tables, columns, printed, _, by_cursor, copied = psql(
+        server,
+        *(r"\dn", r"\dt silver.*", r"\d silver.readings", asked, r"\set FETCH_COUNT 3", asked, rf"\copy ({asked}) to '{file}' csv header"),
+    )
+    assert {line.split("|")[0] for line in schemas} >= {"bronze", "silver", "gold", "ops"}
+    assert {line.split("|")[1] for line in tables} >= {"late", "quarantine", "readings"}
+    assert [line.split("|")[:2] for line in columns][1:3] == [["metric", "text"], ["event_time", "timestamp with time zone"]]
     lines = sorted(f"{row[0]}|{row[3]}" for row in rows)
-    assert sorted(psql(server, asked)) == lines
-    assert sorted(psql(server, r"\set FETCH_COUNT 3", asked)) == lines
-    assert psql(server, rf"\copy ({asked}) to '{tmp_path}/rows.csv' csv header") == [f"COPY {len(rows)}"]
-    assert sorted((tmp_path / "rows.csv").read_text().splitlines()[1:]) == [line.replace("|", ",") for line in lines]
+    assert (sorted(printed), sorted(by_cursor), copied) == (lines, lines, [f"COPY {len(rows)}"])
+    assert sorted(file.read_text().splitlines()[1:]) == [line.replace("|", ",") for line in lines]
