@@ -186,7 +186,11 @@ def guarded(connection: duckdb.DuckDBPyConnection, text: str, is_catalog: bool) 
         if name in OURS and before and before.text == ".":
             raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.")
         if re.fullmatch(r"(duckdb|pragma|sqlite)_.+", name) or (
-            following and following.text == "(" and not name.startswith("pg_") and name not in {*OURS, "format_type"} and _is_hidden(name, True)
+            following
+            and following.text == "("
+            and not name.startswith("pg_")
+            and name not in {*OURS, "format_type"}
+            and _is_hidden(name, True)
         ):
             raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.")
     connection.extract_statements(text)  # raises where it cannot be parsed
