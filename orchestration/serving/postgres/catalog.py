@@ -96,7 +96,7 @@ def catalog(columns: Sequence[Column], settings: Mapping[str, str]) -> duckdb.Du
     )
     path = [part.strip(' "') for part in settings["search_path"].split(",")]
     connection.execute(
-        f"create macro current_schema() as {_text(path[0])}; create macro current_schemas(implicit) as {path!r}::varchar[] || if(implicit, ['pg_catalog'], []::varchar[])"
+        f"create macro current_schema() as {_text(path[0])}; create macro current_schemas(implicit) as [{', '.join(map(_text, path))}]::varchar[] || if(implicit, ['pg_catalog'], []::varchar[])"
     )
     listed = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in settings.items())
     connection.execute(f"create macro current_setting(n) as map {{{listed}}}[lower(n)], (n, missing) as map {{{listed}}}[lower(n)]")
