@@ -81,7 +81,7 @@ demo-live: install ## events that keep coming, all flows, and the live page at h
 	@$(TIDEMARK) simulate --to landing --rate 500 & trap "kill $$!" EXIT; $(TIDEMARK) up
 
 # A program, and the Debian package that brings it.
-SERVERS := bwrap=bubblewrap chromium=chromium postgres=postgresql mosquitto=mosquitto prometheus=prometheus \
+SERVERS := chromium=chromium postgres=postgresql mosquitto=mosquitto prometheus=prometheus \
   prometheus-alertmanager=prometheus-alertmanager
 
 .PHONY: servers
@@ -108,7 +108,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install servers ## the long ones of the tests, of which `make test` has shorter ones; property tests with all examples
-	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (bi or cluster or damage or dbt or defects or kill or planted or snapshots)"
+	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (cluster or damage or dbt or defects or kill or planted or snapshots)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -156,11 +156,6 @@ cluster: install ## as root: a master and two workers in network namespaces, one
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	$(PY) -m pytest -v -rP -m planted tests/planted
-
-READS ?= 1000
-.PHONY: bi
-bi: install servers ## READS=1000 reads over two tables by BI servers, sql-server and DuckDB while both are written; and what BI clients may take
-	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/serving/bi
 
 .PHONY: dbt
 dbt: install ## kill builds of marts at eight places: the next one makes what a full rebuild makes

@@ -1,4 +1,4 @@
-"""The connections of a server, in a file in memory that its processes share: for each a place of fixed size, and a lock while it is taken.
+"""The connections of a server, in a file in memory that its processes share: for each a slot of fixed size, and a lock while it is taken.
 
 A lock ends with its process, however that ends.
 """
@@ -8,14 +8,14 @@ import hmac
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
 
-PLACE_BYTES, QUERY_BYTES, NAME_BYTES = 2048, 1000, 63
-PLACES_AT = 4096
-"""Where places begin. The bytes before are locked, never written: one for each connection, one for each turn."""
+SLOT_BYTES, QUERY_BYTES, NAME_BYTES = 2048, 1000, 63
+SLOTS_AT = 4096
+"""The first byte of slots. Those before are locked, never written: one for each connection, one for each turn."""
 MAX_ACTIVE = 8
 """Statements that run at once, of all connections."""
 HIDDEN = "<insufficient privilege>"
@@ -30,6 +30,7 @@ class Connection(msgspec.Struct, kw_only=True):
 
     pid: int
     key: bytes = b""
+    slot: int = 0
     user: str
     database: str
     client_address: str | None = None
@@ -43,17 +44,17 @@ class Connection(msgspec.Struct, kw_only=True):
 
 
 class Activity:
-    """Made by the server; each of its processes takes a place of its own."""
+    """Made by the server; each of its processes takes a slot of its own."""
 
     def __init__(self, connections: int) -> None:
-        self._file, self._count, self._place = os.memfd_create("connections"), connections, 0
+        self._file, self._count, self._slot = os.memfd_create("connections"), connections, 0
         self.own: Connection | None = None
 
     def enter(self, own: Connection) -> bool:
-        """Take a place; False if there is none."""
-        if (place := self._locked(0, self._count)) is None:
+        """Take a slot; False if there is none."""
+        if (slot := self._locked(0, self._count)) is None:
             return False
-        self._place, self.own = place, own
+        self._slot, self.own = slot, own
         self.rests("I")
         return True
 
@@ -66,9 +67,9 @@ class Activity:
 
     def runs(self, query: str, application_name: str) -> None:
         """Note the query that this connection begins."""
-        if own := self.own:
-            own.query, own.query_start = cut(query, QUERY_BYTES), datetime.now(UTC)
-            own.application_name = cut(application_name, NAME_BYTES)
+        if self.own:
+            self.own.query, self.own.query_start = cut(query, QUERY_BYTES), datetime.now(UTC)
+            self.own.application_name = cut(application_name, NAME_BYTES)
             self._note("active")
 
     def rests(self, transaction: str) -> None:
@@ -78,16 +79,16 @@ class Activity:
     def rows(self) -> list[Connection]:
         """Return all connections, as this one may see them."""
         user = self.own.user if self.own else None
-        return [row if row.user == user else Connection(pid=row.pid, user=row.user, database=row.database) for _, row in self._all()]
+        return [row if row.user == user else Connection(pid=row.pid, user=row.user, database=row.database) for row in self._all()]
 
     def cancel(self, pid: int, key: bytes) -> None:
         """End the query of a connection, for a client that knows its key."""
-        if any(row.pid == pid and hmac.compare_digest(row.key, key) for _, row in self._all()):
+        if any(row.pid == pid and hmac.compare_digest(row.key, key) for row in self._all()):
             os.kill(pid, signal.SIGUSR1)
 
     def send(self, pid: int, number: signal.Signals) -> bool:
         """End the query of a connection by SIGUSR1, or itself by SIGTERM. False: there is none. PermissionError: it is another user's."""
-        user = next((row.user for _, row in self._all() if row.pid == pid), None)
+        user = next((row.user for row in self._all() if row.pid == pid), None)
         if user is None:
             return False
         if self.own is None or user != self.own.user:
@@ -96,43 +97,35 @@ class Activity:
         return True
 
     def leave(self, pid: int) -> None:
-        """Empty the place of a process that has ended."""
-        for place, row in self._all():
+        """Empty the slot of a process that has ended."""
+        for row in self._all():
             if row.pid == pid:
-                self._write(place, b"")
+                self._write(row.slot, b"")
 
     def _note(self, state: str) -> None:
         if own := self.own:
-            own.state, own.state_change = state, datetime.now(UTC)
-            self._write(self._place, msgspec.msgpack.encode(own))
+            own.slot, own.state, own.state_change = self._slot, state, datetime.now(UTC)
+            self._write(own.slot, msgspec.msgpack.encode(own))
 
-    def _all(self) -> Iterator[tuple[int, Connection]]:
-        for place in range(self._count):
-            with self._held(place, fcntl.LOCK_SH) as at:
-                content = os.pread(self._file, PLACE_BYTES, at)
-            if length := int.from_bytes(content[:2]):
-                yield place, msgspec.msgpack.decode(content[2 : 2 + length], type=Connection)
+    def _all(self) -> Iterator[Connection]:
+        fcntl.lockf(self._file, fcntl.LOCK_SH, 0, SLOTS_AT)
+        content = os.pread(self._file, self._count * SLOT_BYTES, SLOTS_AT)
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 0, SLOTS_AT)
+        for at in range(0, len(content), SLOT_BYTES):
+            if length := int.from_bytes(content[at : at + 2]):
+                yield msgspec.msgpack.decode(content[at + 2 : at + 2 + length], type=Connection)
 
-    def _write(self, place: int, content: bytes) -> None:
-        with self._held(place, fcntl.LOCK_EX) as at:
-            os.pwrite(self._file, len(content).to_bytes(2) + content, at)
-
-    @contextmanager
-    def _held(self, place: int, how: int) -> Iterator[int]:
-        at = PLACES_AT + place * PLACE_BYTES
-        fcntl.lockf(self._file, how, PLACE_BYTES, at)
-        try:
-            yield at
-        finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN, PLACE_BYTES, at)
+    def _write(self, slot: int, content: bytes) -> None:
+        at = SLOTS_AT + slot * SLOT_BYTES
+        fcntl.lockf(self._file, fcntl.LOCK_EX, SLOT_BYTES, at)
+        os.pwrite(self._file, len(content).to_bytes(2) + content, at)
+        fcntl.lockf(self._file, fcntl.LOCK_UN, SLOT_BYTES, at)
 
     def _locked(self, first: int, count: int) -> int | None:
         for byte in range(first, first + count):
-            try:
+            with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-            except OSError:
-                continue
-            return byte
+                return byte
         return None
 
 

@@ -32,7 +32,7 @@ class Address:
     process: int = 0
 
     def __str__(self) -> str:
-        """As psql and most clients take it; it has the password."""
+        """Return what psql and most clients take; it has the password."""
         host = EVERYWHERE.get(self.host, self.host)
         where = f"[{host}]" if ":" in host else host
         return f"postgresql://{self.user}:{self.password}@{where}:{self.port}/{self.database}" + "?sslmode=require" * self.is_encrypted

@@ -95,9 +95,9 @@ def _array(oid: int, values: Sequence[Any]) -> pa.Array:
 
 
 def _worded(error: psycopg.Error, query: str) -> TidemarkError:
-    code, told = error.sqlstate or "", error.diag
-    text = told.message_primary or str(error).strip() or type(error).__name__
-    if told.statement_position:
-        text += "\n" + pointed(query, int(told.statement_position) - 1)
+    code, diagnosis = error.sqlstate or "", error.diag
+    text = diagnosis.message_primary or str(error).strip() or type(error).__name__
+    if diagnosis.statement_position:
+        text += "\n" + pointed(query, int(diagnosis.statement_position) - 1)
     kind = RefusedError if code.startswith(OF_QUERY) or isinstance(error, psycopg.DataError) else TidemarkError
-    return kind(text + (f"\n  {told.message_hint}" if told.message_hint else ""))
+    return kind(text + (f"\n  {diagnosis.message_hint}" if diagnosis.message_hint else ""))
