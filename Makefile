@@ -38,6 +38,8 @@ lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, 
 	  pyproject.toml -o requirements.lock
 	echo 'uv==0.13.9' | .venv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header \
 	  --no-annotate - -o requirements-uv.lock
+	for tool in superset pgadmin python; do .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header \
+	  --no-annotate tests/tools/$$tool.in -o tests/tools/$$tool.txt; done
 
 ADVISORIES ?= artifacts/advisories/vulns
 .PHONY: audit
@@ -108,7 +110,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install servers ## the long ones of the tests, of which `make test` has shorter ones; property tests with all examples
-	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (cluster or damage or dbt or defects or kill or planted or snapshots)"
+	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (cluster or damage or dbt or defects or kill or planted or snapshots or tools)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -191,6 +193,24 @@ check: install ## style, types, and the shape of the tree
 	test -x .venv-others/bin/python || $(PYTHON) -m venv .venv-others
 	.venv/bin/uv pip install --quiet --compile-bytecode --python .venv-others/bin/python --require-hashes -r $<
 	touch $@
+
+TOOLS := artifacts/tools
+TOOLS_OF_DEBIAN := r-cran-rpostgresql r-cran-dbplyr odbc-postgresql unixodbc
+$(TOOLS)/%/installed: tests/tools/%.txt .venv/installed
+	.venv/bin/uv venv --quiet --clear --python $(PYTHON) $(@D)
+	.venv/bin/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python -r $<
+	touch $@
+
+$(TOOLS)/node/installed: tests/tools/package.json
+	mkdir -p $(@D) && cp $< $(@D)
+	cd $(@D) && npm install --silent --ignore-scripts --no-audit --no-fund
+	touch $@
+
+.PHONY: tools
+tools: install servers $(TOOLS)/superset/installed $(TOOLS)/pgadmin/installed $(TOOLS)/python/installed $(TOOLS)/node/installed ## Superset, pgAdmin, pgjdbc, R and others connect to `tidemark sql-server` and do their work; the chart is artifacts/tools/superset.png
+	test "$$(id -u)" != 0 || dpkg -s $(TOOLS_OF_DEBIAN) >/dev/null 2>&1 || \
+	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends $(TOOLS_OF_DEBIAN) >/dev/null; }
+	$(PY) -m pytest -rPs -m tools tests/tools
 
 NAME ?= medallion
 ARGS ?=
