@@ -1,4 +1,4 @@
-"""pgcli, Harlequin, ibis, dbt-postgres, connectorx and psqlODBC over a lake: python python_steps.py TOOL URL, with the packages of python.txt"""
+"""pgcli, Harlequin, ibis, dbt-postgres, connectorx and psqlODBC over a lake: python python_steps.py TOOL URL, by python.txt"""
 
 import json
 import os
