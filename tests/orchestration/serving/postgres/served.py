@@ -12,7 +12,7 @@ import psutil
 import psycopg
 
 from tests.bench.factory import TIDEMARK
-from tests.orchestration.serving.sql.attacks import attacked
+from tests.orchestration.serving.sql.attacks import SECRET, attacked
 from tests.server_process import ServerProcess, free_ports
 from tests.waiting import until
 
@@ -39,7 +39,7 @@ class Served(ServerProcess):
         users.write_text("".join(f"{name}:{password}\n" for name, password in USERS.items()))
         users.chmod(0o600)
         command = [*TIDEMARK, "--conf", str(self.conf), "sql-server", "--port", str(self.port), "--users", str(users)]
-        self.launch(command, self.log, cwd=REPOSITORY, env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")})
+        self.launch(command, self.log, cwd=REPOSITORY, env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state"), "SECRET": SECRET})
         until(lambda: self.listens(self.port), self.log.read_text)
 
     def connect(self, user: str = "ann", **options: Any) -> "psycopg.Connection[Any]":
