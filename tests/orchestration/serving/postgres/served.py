@@ -23,10 +23,11 @@ USERS = {"ann": "0123456789abcdef", "bob": "fedcba9876543210"}
 
 @dataclass
 class Served(ServerProcess):
-    """A server over the lake in a folder, with the users `USERS`. Its output is in `log`."""
+    """A server over the lake in a folder, with the users `USERS`. `options`: more of its command. Its output is in `log`."""
 
     folder: Path
     conf: Path
+    options: tuple[str, ...] = ()
     port: int = field(default_factory=lambda: free_ports(1)[0])
 
     @property
@@ -38,7 +39,7 @@ class Served(ServerProcess):
         users = self.folder / "users.txt"
         users.write_text("".join(f"{name}:{password}\n" for name, password in USERS.items()))
         users.chmod(0o600)
-        command = [*TIDEMARK, "--conf", str(self.conf), "sql-server", "--port", str(self.port), "--users", str(users)]
+        command = [*TIDEMARK, "--conf", str(self.conf), "sql-server", "--port", str(self.port), "--users", str(users), *self.options]
         self.launch(command, self.log, cwd=REPOSITORY, env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state"), "SECRET": SECRET})
         until(lambda: self.listens(self.port), self.log.read_text)
 
@@ -61,9 +62,9 @@ class Served(ServerProcess):
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Served]:
+def serving(folder: Path, *options: str) -> Iterator[Served]:
     """A server over a new lake in this folder, and the conf of the repository."""
     shutil.copytree(REPOSITORY / "conf", conf := folder / "conf", ignore=shutil.ignore_patterns("__*"))
     attacked(folder)
-    with Served(folder, conf).running() as server:
+    with Served(folder, conf, options).running() as server:
         yield server
