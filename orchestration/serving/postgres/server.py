@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.compute  # noqa: F401 - once, for all processes
+import pyarrow.compute  # once, for all processes
 
 from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import SqlServerSettings
@@ -81,6 +81,7 @@ class Server:
         """Serve until SIGTERM or Ctrl-C, which ends all connections."""
         signal.signal(END, signal.default_int_handler)
         self.plant.group_windows  # noqa: B018 - read once, for all processes
+        pyarrow.array([0])  # its allocator reserves 1 GiB at once; in a connection that would count against the limit of memory
         gc.freeze()
         activity, processes = Activity(self.connections), set[int]()
         try:
