@@ -27,7 +27,7 @@ os.environ |= {"SUPERSET_CONFIG_PATH": f"{folder}/config.py", "SUPERSET_HOME": f
 
 person = "--username=me --password=me --firstname=A --lastname=Person --email=me@localhost"
 for command in ("db upgrade", "init", f"fab create-admin {person}"):
-    subprocess.run([f"{sys.prefix}/bin/superset", *command.split()], check=True, stdout=sys.stderr)
+    subprocess.run([f"{sys.prefix}/bin/superset", *command.split()], check=True, capture_output=True)
 
 from playwright.sync_api import sync_playwright  # noqa: E402
 from superset.app import create_app  # noqa: E402
@@ -82,7 +82,7 @@ print("SQL Lab")
 
 MEANT = [
     {"expressionType": "SIMPLE", "clause": "WHERE", "subject": "metric", "operator": "==", "comparator": "temperature"},
-    {"expressionType": "SIMPLE", "clause": "WHERE", "subject": "device_group", "operator": "==", "comparator": "kitchen"},
+    {"expressionType": "SIMPLE", "clause": "WHERE", "subject": "device_id", "operator": "LIKE", "comparator": "oven%"},
 ]
 chart = {
     "viz_type": "echarts_timeseries_line", "datasource": f"{dataset}__table", "x_axis": "window_start", "time_grain_sqla": "PT15M",
@@ -91,12 +91,12 @@ chart = {
     "y_axis_title": "degC", "y_axis_title_margin": 30,
 }  # fmt: skip
 shown = {"viz_type": chart["viz_type"], "params": json.dumps(chart)}
-saved = ask("POST", "chart/", slice_name="Temperature of the kitchen", datasource_id=dataset, datasource_type="table", **shown)
+saved = ask("POST", "chart/", slice_name="Temperature of the ovens", datasource_id=dataset, datasource_type="table", **shown)
 server = make_server("127.0.0.1", 0, app, threaded=True)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page = browser.new_page(viewport={"width": 1200, "height": 660})
     page.request.post(f"http://127.0.0.1:{server.port}/login/", form={"username": "me", "password": "me"})
     page.goto(f"http://127.0.0.1:{server.port}/explore/?slice_id={saved['id']}")
     page.wait_for_selector("canvas")

@@ -11,20 +11,23 @@ import yaml
 
 from tests.built import built
 from tests.orchestration.serving.postgres.served import REPOSITORY, Served
+from tests.test_readme import blocks
 
 pytestmark = pytest.mark.lakes
 DEPLOY = REPOSITORY / "orchestration/service/deploy"
 DASHBOARD = json.loads((DEPLOY / "lake.dashboard.json").read_text())
 VARIABLES = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
 PANELS = {panel["title"]: panel["targets"][0] for panel in DASHBOARD["panels"]}
+QUERIES = [(panel["rawSql"], panel["format"]) for panel in PANELS.values()] + [
+    (sql, "time_series") for sql in blocks("orchestration/serving/CONNECT.md", "sql")
+]
 START, END = "2026-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 
 
 def expanded(sql: str) -> str:
     """The query that Grafana sends: an interval of ten minutes, all devices, the metric temperature."""
-    sql = (
-        sql.replace("$__interval", "10m").replace("${metric:sqlstring}", "'temperature'").replace("${device:sqlstring}", "'oven','fridge'")
-    )
+    for variable, value in {"$__interval": "10m", "${metric:sqlstring}": "'temperature'", "${device:sqlstring}": "'oven','fridge'"}.items():
+        sql = sql.replace(variable, value)
     sql = re.sub(r"\$__timeFilter\((\w+)\)", rf"\1 BETWEEN '{START}' AND '{END}'", sql)
     sql = re.sub(r"\$__timeGroupAlias\((\w+), 10m\)", r'floor(extract(epoch from \1)/600)*600 AS "time"', sql)
     assert "$" not in sql, sql
@@ -39,11 +42,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[psycopg.Connecti
         yield connection
 
 
-@pytest.mark.parametrize("title", PANELS)
-def test_a_panel_has_rows_of_the_shape_that_grafana_draws(title: str, lake: "psycopg.Connection[dict[str, Any]]") -> None:
-    rows = lake.execute(expanded(PANELS[title]["rawSql"])).fetchall()
-    assert rows, title
-    if PANELS[title]["format"] == "time_series":
+@pytest.mark.parametrize(("sql", "form"), QUERIES)
+def test_a_query_of_the_dashboard_or_the_page_has_rows_of_the_shape_that_grafana_draws(
+    sql: str, form: str, lake: "psycopg.Connection[dict[str, Any]]"
+) -> None:
+    rows = lake.execute(expanded(sql)).fetchall()
+    assert rows
+    if form == "time_series":
         assert all([*row] == ["time", "metric", "value"] and row["time"] % 600 == 0 for row in rows), rows
 
 
