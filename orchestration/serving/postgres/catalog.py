@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
+
+from orchestration.serving.postgres.datatypes import SQL_NAMES, TYPES, DataType, modifier_of, type_of
 from orchestration.serving.sql.duckdb_engine import SETTINGS, create_views
 from orchestration.storage.delta import each_table_opened_once
 from orchestration.storage.duckdb_view import quoted
 from orchestration.storage.views import View
-from orchestration.serving.postgres.values import KINDS, SQL_NAMES, TEXT, Kind, kind_of
 
 HERE = Path(__file__).parent
 DUCKDB = {
@@ -46,7 +47,7 @@ OTHERS = [
     (2205, "regclass", 4, "N", 2210),
     (22, "int2vector", -1, "A", 1006),
 ]
-Column = tuple[str, str, int, str, Kind, int]
+Column = tuple[str, str, int, str, DataType, int]
 """Schema, table, place, name, type and its modifier."""
 
 
@@ -59,9 +60,7 @@ def columns_of(views: Sequence[View]) -> list[Column]:
             schema, name = view.name.split(".", 1)
             rows = connection.sql(f"select * from {quoted(schema)}.{quoted(name)}")
             for place, (column, of) in enumerate(zip(rows.columns, rows.types, strict=True), 1):
-                size = dict(of.children) if of.id == "decimal" else {}
-                typmod = (int(size["precision"]) << 16 | int(size["scale"])) + 4 if size else -1
-                found.append((schema, name, place, column, kind_of(of), typmod))
+                found.append((schema, name, place, column, type_of(of), modifier_of(of)))
     return found
 
 
@@ -131,7 +130,7 @@ def catalog(columns: Sequence[Column], settings: Mapping[str, str]) -> duckdb.Du
 
 def _types() -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
-    for kind in KINDS.values():
+    for kind in TYPES.values():
         category, shown = CATEGORIES.get(kind.name, "N"), SQL_NAMES.get(kind.name, kind.name)
         found.append((kind.oid, kind.name, shown, kind.size, "b", category, 0, kind.array))
         found.append((kind.array, f"_{kind.name}", f"{shown}[]", -1, "b", "A", kind.oid, 0))
@@ -155,7 +154,7 @@ def _types() -> list[tuple[object, ...]]:
 
 def _fill(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]) -> None:
     values = ", ".join(f"({', '.join(_text(value) if isinstance(value, str) else str(value) for value in row)})" for row in rows)
-    connection.execute(f"create table {table}; insert into {table.split('(')[0]} values {values}")
+    connection.execute(f"create table {table}; insert into {table.split('(', maxsplit=1)[0]} values {values}")
 
 
 def _text(value: str) -> str:

@@ -4,18 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
-from orchestration.serving.postgres import catalog
 import duckdb
+
+from orchestration.errors import TidemarkError
+from orchestration.serving.postgres import catalog
 from orchestration.serving.postgres.activity import Activity
 from orchestration.serving.postgres.dialect import for_catalog, is_of_catalog, significant
 from orchestration.serving.postgres.wire import PostgresError
-from orchestration.errors import TidemarkError
+from orchestration.serving.sql.answer import RefusedError
 from orchestration.serving.sql.duckdb_engine import SETTINGS, _hint, create_views
 from orchestration.serving.sql.duckdb_guard import _is_hidden, _only_reads, checked
-from orchestration.serving.sql.answer import RefusedError
 from orchestration.storage.delta import each_table_opened_once, literal
 from orchestration.storage.duckdb_view import quoted
 from orchestration.storage.live_views import duckdb_views
@@ -27,21 +27,21 @@ FUNCTIONS = (Path(__file__).parent / "functions.sql").read_text()
 AS_POSTGRES = "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; set preserve_identifier_case = false"
 OURS = {"current_setting"}
 SQLSTATES = {
-    **{
-        duckdb.ParserException: "42601",
-        duckdb.BinderException: "42804",
-        duckdb.CatalogException: "42704",
-        duckdb.ConversionException: "22P02",
-    },
-    **{
-        duckdb.OutOfRangeException: "22003",
-        duckdb.InterruptException: "57014",
-        duckdb.OutOfMemoryException: "53200",
-        duckdb.IOException: "58030",
-    },
-    **{duckdb.InvalidInputException: "22023", duckdb.PermissionException: "42501", duckdb.NotImplementedException: "0A000"},
+    duckdb.ParserException: "42601",
+    duckdb.BinderException: "42804",
+    duckdb.CatalogException: "42704",
+    duckdb.ConversionException: "22P02",
+    duckdb.OutOfRangeException: "22003",
+    duckdb.InterruptException: "57014",
+    duckdb.OutOfMemoryException: "53200",
+    duckdb.IOException: "58030",
+    duckdb.InvalidInputException: "22023",
+    duckdb.PermissionException: "42501",
+    duckdb.NotImplementedException: "0A000",
 }
 BY_TEXT = [
+    (r"[Dd]ivision by zero", "22012"),
+    (r"out of range", "22003"),
     (r"^INTERRUPT", "57014"),
     (r"^Out of Memory|MemoryError|malloc|bad_alloc", "53200"),
     (r"Table with name", "42P01"),
@@ -113,7 +113,7 @@ class Databases:
                 connection.execute(text)  # raises the same error, with its place
                 raise
             if relation is None:
-                raise PostgresError("0A000", "a query only reads")
+                raise PostgresError("25006", "a query only reads")
             return relation
         except Exception as error:
             self.restart()
@@ -127,6 +127,10 @@ class Databases:
         """End the query that runs; from another thread."""
         if running := self.running:
             running.interrupt()
+
+    def leave(self) -> None:
+        """Let a query that still runs keep its database: the next query gets another."""
+        self._made = self._catalog = self.running = None
 
     def restart(self) -> None:
         """After an error, which ends the transaction of DuckDB."""
@@ -148,7 +152,7 @@ class Databases:
         if in_transaction:
             self.pinned = snapshot
         made, zone, path = self._made, self.settings["timezone"], self.settings["search_path"]
-        key = snapshot and snapshot.snapshot_id
+        key = snapshot.snapshot_id if snapshot else None
         if made and made.snapshot_id == key and (made.zone, made.path) == (zone, path) and made.names >= meant.keys():
             return made.connection, text
         if made and made.snapshot_id == key:
@@ -223,16 +227,18 @@ def worded(error: Exception, text: str) -> PostgresError:
     code = next((code for pattern, code in BY_TEXT if re.search(pattern, str(error) or type(error).__name__)), None) or next(
         (code for kind, code in SQLSTATES.items() if isinstance(error, kind)), "XX000"
     )
+    if code == "22012":
+        message = "division by zero"
     if code == "57014":
         message = "canceling statement due to user request or its time limit"
     if isinstance(error, TidemarkError):
-        code = "42501" if isinstance(error, RefusedError) else "58000"
+        code = "25006" if "query only reads" in message else "42501" if isinstance(error, RefusedError) else "58000"
     position = 0
     if place := LINE.search(str(error)):
         line, shown, indent = int(place[1]), place[2], len(place[3]) - len(f"LINE {place[1]}: ")
         message = LINE.sub("", "\n" + message).strip()
         start = sum(len(each) + 1 for each in text.split("\n")[: line - 1])
-        of_line = text[start:].split("\n", 1)[0]
-        shift = of_line.find(shown.strip(".")) - 3 if shown.startswith("...") else 0
-        position = start + shift + indent + 1
+        part = shown.removeprefix("...").removesuffix("...")
+        at = max(text.find(part, start), text.find(part))  # a query within another, while it runs, has more lines
+        position = at + indent + 1 - 3 * shown.startswith("...") if at >= 0 else 0
     return PostgresError(code, message.replace("\n\n", "\n").strip(), position=max(position, 0))

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from orchestration.serving.postgres.parameters import array_literals
 from orchestration.serving.postgres.wire import PostgresError
-from orchestration.serving.postgres.values import TEXT, _text_array
 from orchestration.serving.sql.sql_words import Word, words
 
 OWN_SCHEMA = re.compile(r'"?\bpg_catalog\b"?\s*\.')
@@ -41,13 +41,6 @@ RENAMED = {
 OF_CATALOG = re.compile(
     r"pg_\w+|information_schema|current_setting|set_config|has_\w+_privilege|txid_current|obj_description|col_description|format_type", re.I
 )
-ANY = re.compile(r"\b(any|all)\s*\(\s*$", re.I)
-"""Before an array without a type."""
-SESSION = {
-    *("set", "reset", "show", "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "discard", "deallocate"),
-    *("declare", "fetch", "close", "move", "copy", "listen", "unlisten", "notify", "lock"),
-}
-"""First words of statements that the session itself understands."""
 
 
 def significant(text: str) -> list[Word]:
@@ -57,26 +50,6 @@ def significant(text: str) -> list[Word]:
 def is_of_catalog(listed: Sequence[Word]) -> bool:
     """Whether a query asks what there is, and not what it holds."""
     return any(word.kind in {"identifier", "keyword"} and OF_CATALOG.fullmatch(word.name) for word in listed)
-
-
-def placeholders(listed: Sequence[Word]) -> list[tuple[int, int, int]]:
-    """Start, end and number of each $1."""
-    pairs = zip(listed, listed[1:], strict=False)
-    return [(a.at, b.at + len(b.text), int(b.text)) for a, b in pairs if a.text == "$" and b.at == a.at + 1 and b.text.isdigit()]
-
-
-def bound(text: str, listed: Sequence[Word], values: Sequence[str]) -> str:
-    """With values in the places of parameters."""
-    parts, at = [], 0
-    for start, end, number in placeholders(listed):
-        if not 0 < number <= len(values):
-            raise PostgresError("08P01", f"there is no parameter ${number}")
-        value = values[number - 1]
-        if value.startswith("'{") and ANY.search(text[:start]):
-            value = f"[{', '.join(_text_array(value[1:-1].replace(chr(39) * 2, chr(39)), TEXT))}]"
-        parts += [text[at:start], value]
-        at = end
-    return "".join([*parts, text[at:]])
 
 
 def for_catalog(text: str) -> str:
@@ -116,7 +89,7 @@ def for_catalog(text: str) -> str:
                 and following[0].text == ")"
             )
         ):
-            edits.append((word.at, word.at + len(word.text), f"[{', '.join(_text_array(word.text[1:-1], TEXT))}]"))
+            edits.append((word.at, word.at + len(word.text), f"[{', '.join(array_literals(word.text[1:-1]))}]"))
         elif (
             name == "array"
             and place > 1

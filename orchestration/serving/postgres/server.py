@@ -33,7 +33,8 @@ from orchestration.serving.postgres.activity import MAX_ACTIVE, NAME_BYTES, Acti
 from orchestration.serving.postgres.address import Address, publish, withdraw
 from orchestration.serving.postgres.databases import Databases
 from orchestration.serving.postgres.login import login
-from orchestration.serving.postgres.session import DEFAULTS, Session
+from orchestration.serving.postgres.session import Session
+from orchestration.serving.postgres.settings import DEFAULTS
 from orchestration.serving.postgres.watch import CANCEL, END, Watch
 from orchestration.serving.postgres.wire import PostgresError, ProtocolError, Wire, error
 from orchestration.serving.sql import landlock
