@@ -196,15 +196,15 @@ check: install ## style, types, and the shape of the tree
 
 TOOLS := artifacts/tools
 TOOLS_OF_DEBIAN := r-cran-rpostgresql r-cran-dbplyr odbc-postgresql unixodbc
-$(TOOLS)/%/installed: tests/tools/%.txt .venv/installed
+$(TOOLS)/%/installed: tests/tools/%.txt | .venv/installed
 	.venv/bin/uv venv --quiet --clear --python $(PYTHON) $(@D)
 	.venv/bin/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python -r $<
 	touch $@
 
 $(TOOLS)/node/installed: tests/tools/package.json
 	mkdir -p $(@D) && cp $< $(@D)
-	cd $(@D) && npm install --silent --ignore-scripts --no-audit --no-fund
-	touch $@
+	if command -v npm >/dev/null; then cd $(@D) && npm install --silent --ignore-scripts --no-audit --no-fund && touch installed; \
+	  else echo "npm is missing: the tests of Node's drivers are left out" >&2; fi
 
 .PHONY: tools
 tools: install servers $(TOOLS)/superset/installed $(TOOLS)/pgadmin/installed $(TOOLS)/python/installed $(TOOLS)/node/installed ## Superset, pgAdmin, pgjdbc, R and others connect to `tidemark sql-server` and do their work; the chart is artifacts/tools/superset.png

@@ -51,20 +51,19 @@ ask("POST", f"/browser/database/connect/1/{server}/{database}")
 schemas = nodes("schema", server, database)
 assert {"bronze", "silver", "gold", "marts"} <= set(schemas), schemas
 of_gold = (server, database, schemas["gold"])
-relations = nodes("table", *of_gold) | nodes("view", *of_gold)
-kind = "table" if "aggregates" in nodes("table", *of_gold) else "view"
-node = "/".join(map(str, (1, *of_gold, relations["aggregates"])))
-columns = nodes("column", *of_gold, relations["aggregates"])
+table = nodes("table", *of_gold)["aggregates"]
+node = "/".join(map(str, (1, *of_gold, table)))
+columns = nodes("column", *of_gold, table)
 assert {"device_id", "window_start", "value"} <= set(columns), columns
 for shown in ("obj", "sql", "stats", "dependency", "dependent"):
-    ask("GET", f"/browser/{kind}/{shown}/{node}")
+    ask("GET", f"/browser/table/{shown}/{node}")
 for column in columns.values():
     ask("GET", f"/browser/column/obj/{node}/{column}")
 print("tree, properties")
 
 for command in (1, 2, 3):  # the first hundred, the last hundred, all
     transaction = secrets.randbelow(9_999_999)
-    ask("POST", f"/sqleditor/initialize/viewdata/{transaction}/{command}/{kind}/1/{server}/{database}/{relations['aggregates']}")
+    ask("POST", f"/sqleditor/initialize/viewdata/{transaction}/{command}/table/1/{server}/{database}/{table}")
     ask("GET", f"/sqleditor/view_data/start/{transaction}")
     assert rows(transaction)
 print("View Data")
@@ -75,12 +74,7 @@ ask("POST", f"/sqleditor/query_tool/start/{transaction}", sql="select count(*) f
 assert int(rows(transaction)[0][0]) > 0
 ask("POST", f"/sqleditor/query_tool/start/{transaction}", sql="explain (format json, verbose true) select value from gold.aggregates")
 assert rows(transaction)
-csv = ask(
-    "POST",
-    f"/sqleditor/query_tool/download/{transaction}",
-    query="select device_id, value from gold.aggregates",
-    filename="a.csv",
-    query_commited=True,
-)
+export = {"query": "select device_id, value from gold.aggregates", "filename": "a.csv", "query_commited": True}
+csv = ask("POST", f"/sqleditor/query_tool/download/{transaction}", **export)
 assert csv.startswith('"device_id"'), csv[:100]
 print("query tool, explain, csv")

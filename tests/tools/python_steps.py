@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 URL = sys.argv[2]
 COUNT = "select count(*) as n from gold.aggregates"
 PARTS = urlsplit(URL)
+PLACE: dict[str, Any] = {"host": PARTS.hostname, "port": PARTS.port, "user": PARTS.username, "password": PARTS.password}
 
 
 def command(*words: str, **more: Any) -> str:
@@ -48,9 +49,7 @@ def ibis() -> None:
     """Build expressions over a table of the server."""
     import ibis as framework
 
-    lake = framework.postgres.connect(
-        host=PARTS.hostname, port=PARTS.port, user=PARTS.username, password=PARTS.password, database=PARTS.path[1:], schema="gold"
-    )
+    lake = framework.postgres.connect(**PLACE, database=PARTS.path[1:], schema="gold")
     assert "aggregates" in lake.list_tables(database="gold")
     table = lake.table("aggregates", database="gold")
     hourly = table.group_by(hour=table.window_start.truncate("h")).agg(mean=table.value.mean(), spread=table.value.std(), n=table.count())
@@ -63,15 +62,12 @@ def ibis() -> None:
 
 def frames() -> None:
     """Read into data frames."""
-    import polars
+    from polars import Datetime, read_database_uri
 
-    frame = polars.read_database_uri("select device_id, window_start, value from gold.aggregates", URL, engine="connectorx")
-    (total,) = polars.read_database_uri(COUNT, URL, engine="connectorx").row(0)
-    assert frame.height == total and frame["window_start"].dtype == polars.Datetime("us", "UTC"), frame.schema
-    split = polars.read_database_uri(
-        "select bronze_row, value from silver.readings", URL, partition_on="bronze_row", partition_num=4, engine="connectorx"
-    )
-    assert split.height == polars.read_database_uri("select count(*) as n from silver.readings", URL, engine="connectorx").row(0)[0]
+    frame = read_database_uri("select count, window_start, value from gold.aggregates", URL)
+    assert frame["window_start"].dtype == Datetime("us", "UTC"), frame.schema
+    split = read_database_uri("select count, value from gold.aggregates", URL, partition_on="count", partition_num=4)
+    assert split.height == frame.height == read_database_uri(COUNT, URL).item()
     print("all rows, in four partitions too")
 
 
@@ -95,16 +91,7 @@ def odbc() -> None:
 def dbt() -> None:
     """Test and show tables of the lake; a model would write."""
     folder = Path(tempfile.mkdtemp())
-    output = {
-        "type": "postgres",
-        "host": PARTS.hostname,
-        "port": PARTS.port,
-        "user": PARTS.username,
-        "pass": PARTS.password,
-        "dbname": PARTS.path[1:],
-        "schema": "gold",
-        "threads": 2,
-    }
+    output = PLACE | {"type": "postgres", "dbname": PARTS.path[1:], "schema": "gold", "threads": 2}
     (folder / "profiles.yml").write_text(json.dumps({"lake": {"target": "lake", "outputs": {"lake": output}}}))
     (folder / "dbt_project.yml").write_text(json.dumps({"name": "lake", "version": "1.0.0", "profile": "lake"}))
     (folder / "models").mkdir()

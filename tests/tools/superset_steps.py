@@ -47,9 +47,9 @@ def ask(method: str, path: str, **body: Any) -> Any:
 headers: dict[str, str] = {}
 token = ask("POST", "security/login", username="me", password="me", provider="db")["access_token"]
 headers["Authorization"] = f"Bearer {token}"
-address = {"database_name": "lake", "sqlalchemy_uri": URL.replace("postgresql:", "postgresql+psycopg2:"), "expose_in_sqllab": True}
-ask("POST", "database/test_connection/", database_name="lake", sqlalchemy_uri=address["sqlalchemy_uri"])
-database = ask("POST", "database/", **address)["id"]
+address = {"database_name": "lake", "sqlalchemy_uri": URL.replace("postgresql:", "postgresql+psycopg2:")}
+ask("POST", "database/test_connection/", **address)
+database = ask("POST", "database/", **address, expose_in_sqllab=True)["id"]
 assert {"bronze", "silver", "gold"} <= set(ask("GET", f"database/{database}/schemas/")["result"])
 dataset = ask("POST", "dataset/", database=database, schema="gold", table_name="aggregates")["id"]
 columns = {column["column_name"]: column for column in ask("GET", f"dataset/{dataset}")["result"]["columns"]}
@@ -59,16 +59,15 @@ print("database, dataset")
 
 def query(grain: str | None, form: str = "json") -> Any:
     """Ask for the mean by time and metric, as a chart does."""
-    axis = {
-        "expressionType": "SQL",
-        "label": "window_start",
-        "sqlExpression": "window_start",
-        "columnType": "BASE_AXIS",
-        "timeGrain": grain,
+    axis = {"expressionType": "SQL", "label": "window_start", "sqlExpression": "window_start", "columnType": "BASE_AXIS"}
+    wanted = {
+        "columns": [axis | {"timeGrain": grain}, "metric"],
+        "metrics": [MEAN, "count"],
+        "row_limit": 50_000,
+        "filters": [],
+        "extras": {},
     }
-    wanted = {"columns": [axis, "metric"], "metrics": [MEAN, "count"], "row_limit": 50_000, "filters": [], "extras": {}}
-    source = {"id": dataset, "type": "table"}
-    return ask("POST", "chart/data", datasource=source, queries=[wanted], result_type="full", result_format=form, force=True)
+    return ask("POST", "chart/data", datasource={"id": dataset, "type": "table"}, queries=[wanted], result_format=form, force=True)
 
 
 counts = {sum(row["count"] for row in query(grain)["result"][0]["data"]) for grain in GRAINS}

@@ -53,6 +53,7 @@ def test_a_tool_in_python_does_its_work(tool: str, url: str) -> None:
     worked(tool, [python, "-c", VERSION, PYTHON[tool]], [python, script, *[tool] * (tool not in OWN), url, *picture])
 
 
+@pytest.mark.skipif(not shutil.which("npm"), reason="npm is missing: install Node.js")
 @pytest.mark.parametrize("tool", NODE)
 def test_a_driver_of_node_does_its_work(tool: str, url: str) -> None:
     modules = MADE / "node" / "node_modules"
