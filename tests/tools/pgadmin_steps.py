@@ -5,6 +5,7 @@ import os
 import secrets
 import sys
 import tempfile
+from contextlib import redirect_stdout
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +16,8 @@ sys.path.insert(0, f"{sys.prefix}/lib/python3.{sys.version_info.minor}/site-pack
 import config  # noqa: E402
 
 config.WTF_CSRF_ENABLED = config.MASTER_PASSWORD_REQUIRED = config.UPGRADE_CHECK_ENABLED = False
-from pgAdmin4 import app  # noqa: E402
+with redirect_stdout(sys.stderr):  # it greets
+    from pgAdmin4 import app
 
 url = urlsplit(sys.argv[1])
 client = app.test_client()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,12 @@ for command in ("db upgrade", "init", f"fab create-admin {person}"):
     subprocess.run([f"{sys.prefix}/bin/superset", *command.split()], check=True, capture_output=True)
 
 from playwright.sync_api import sync_playwright  # noqa: E402
-from superset.app import create_app  # noqa: E402
 from werkzeug.serving import make_server  # noqa: E402
 
-app = create_app()
+with redirect_stdout(sys.stderr):  # it says which configuration it took
+    from superset.app import create_app
+
+    app = create_app()
 client = app.test_client()
 
 

@@ -42,7 +42,7 @@ def worked(tool: str, version: Sequence[str], steps: Sequence[str], **more: str)
     """Run the steps; the test fails with what they say. The row is printed."""
     answers = [subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | more) for command in (version, steps)]
     assert all(answer.returncode == 0 for answer in answers), "\n".join(answer.stdout + answer.stderr[-5000:] for answer in answers)
-    print("|", tool, "|", answers[0].stdout.strip(), "|", "; ".join(answers[1].stdout.splitlines()), "|")
+    print("|", tool, *("| " + "; ".join(answer.stdout.splitlines()) for answer in answers), "|")
 
 
 @pytest.mark.parametrize("tool", PYTHON)

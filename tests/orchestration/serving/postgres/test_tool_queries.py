@@ -20,3 +20,10 @@ def test_a_query_of_a_tool_is_answered(title: str, server: Served) -> None:
         while cursor.nextset():
             pass
         assert bool(cursor.fetchall()) is not title.endswith("none")
+
+
+def test_an_empty_array_of_a_system_table_is_no_null(server: Served) -> None:
+    """Parents of a table, as pgAdmin asks for them; it fails at null."""
+    with server.connect() as connection:
+        query = "select array(select c.relname from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhparent)"
+        assert connection.execute(query).fetchone() == ([],)
