@@ -155,7 +155,7 @@ class Databases:
         key = snapshot.snapshot_id if snapshot else None
         if made and made.snapshot_id == key and (made.zone, made.path) == (zone, path) and made.names >= meant.keys():
             return made.connection, text
-        if made and made.snapshot_id == key:
+        if made and (in_transaction or made.snapshot_id == key):  # a transaction asks what the one before it asked
             meant = {name: view for name, view in duckdb_views(self.plant, snapshot).items() if name in meant.keys() | made.names}
         connection, files = open_database([*meant.values()], self.settings["database"], zone, path)
         self._made = _Made(connection, key, zone, path, frozenset(meant), files)

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,9 +62,9 @@ class Served(ServerProcess):
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Served]:
-    """A server over a new lake in this folder, and the conf of the repository."""
+def serving(folder: Path, *options: str, build: Callable[[Path], object] = attacked) -> Iterator[Served]:
+    """A server over a new lake in this folder, which `build` makes, and the conf of the repository."""
     shutil.copytree(REPOSITORY / "conf", conf := folder / "conf", ignore=shutil.ignore_patterns("__*"))
-    attacked(folder)
+    build(folder)
     with Served(folder, conf, options).running() as server:
         yield server
