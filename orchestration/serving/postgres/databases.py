@@ -1,4 +1,7 @@
-"""The databases of one connection: of the catalog, and of the tables that a query names, each at one snapshot."""
+"""Databases of one connection: one of the catalog, and one of the tables that a query names, each over one snapshot.
+
+They are DuckDB's, in memory, as the DuckDB engine makes them: with views of these tables alone, and locked.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,117 +14,67 @@ import duckdb
 from orchestration.errors import TidemarkError
 from orchestration.serving.postgres import catalog
 from orchestration.serving.postgres.activity import Activity
-from orchestration.serving.postgres.dialect import for_catalog, is_of_catalog, significant
+from orchestration.serving.postgres.dialect import as_duckdb, is_of_catalog, significant
+from orchestration.serving.postgres.errors import worded
 from orchestration.serving.postgres.wire import PostgresError
-from orchestration.serving.sql.answer import RefusedError
-from orchestration.serving.sql.duckdb_engine import SETTINGS, _hint, create_views
-from orchestration.serving.sql.duckdb_guard import _is_hidden, _only_reads, checked
+from orchestration.serving.sql.duckdb_engine import NO_TABLE, SETTINGS, create_views, hint, lock, refuse_files
+from orchestration.serving.sql.duckdb_guard import checked, is_hidden
 from orchestration.storage.delta import each_table_opened_once, literal
 from orchestration.storage.duckdb_view import quoted
 from orchestration.storage.live_views import duckdb_views
-from orchestration.storage.marts import snapshot_for
+from orchestration.storage.marts import MEANS_MARTS, snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View
 
 FUNCTIONS = (Path(__file__).parent / "functions.sql").read_text()
-AS_POSTGRES = "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; set preserve_identifier_case = false"
-OURS = {"current_setting"}
-SQLSTATES = {
-    duckdb.ParserException: "42601",
-    duckdb.BinderException: "42804",
-    duckdb.CatalogException: "42704",
-    duckdb.ConversionException: "22P02",
-    duckdb.OutOfRangeException: "22003",
-    duckdb.InterruptException: "57014",
-    duckdb.OutOfMemoryException: "53200",
-    duckdb.IOException: "58030",
-    duckdb.InvalidInputException: "22023",
-    duckdb.PermissionException: "42501",
-    duckdb.NotImplementedException: "0A000",
-}
-BY_TEXT = [
-    (r"[Dd]ivision by zero", "22012"),
-    (r"out of range", "22003"),
-    (r"^INTERRUPT", "57014"),
-    (r"^Out of Memory|MemoryError|malloc|bad_alloc", "53200"),
-    (r"Table with name", "42P01"),
-    (r"Function with name|No function matches", "42883"),
-    (r"Referenced column|does not have a column", "42703"),
-    (r"must appear in the GROUP BY", "42803"),
-    (r"Type with name", "42704"),
-    (r"[Aa]mbiguous", "42702"),
-]
-LINE = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^+\s*$", re.DOTALL)
-ASKS_SESSION = re.compile(r"version|current_(schemas?|database|catalog|user|role)|session_user|user|quote_ident|txid_current", re.I)
+AS_POSTGRES = (
+    "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; set preserve_identifier_case = false"
+)
+OF_SESSION = re.compile(r"version|current_(schemas?|database|catalog|user|role)|session_user|user|quote_ident|txid_current", re.IGNORECASE)
+"""Words by which a query without a table asks for what its session is."""
+UNBOUND = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException)
 
 
-@dataclass
-class _Made:
+@dataclass(frozen=True)
+class _OfLake:
+    """A database of views. `basis`: what else it depends on; `names`: of its views; `is_fixed`: whether all of them stay as they are."""
+
     connection: duckdb.DuckDBPyConnection
-    snapshot_id: int | None
-    zone: str
-    path: str
-    names: frozenset[str]
-    files: list[str]
+    basis: tuple[object, ...]
+    views: Mapping[str, View]
+    files: Sequence[str]
+
+    @property
+    def is_fixed(self) -> bool:
+        return all(part.version is not None for view in self.views.values() for part in view.parts)
 
 
 @dataclass
 class Databases:
-    """`settings`: of the session, by lower name; it changes them."""
+    """`settings`: of the session, by lower name; it changes them. `activity`: of all connections, for pg_stat_activity."""
 
     plant: Plant
     settings: Mapping[str, str]
     activity: Activity
-    """Connections of the server, for pg_stat_activity."""
     pinned: Snapshot | None = None
-    """Of the transaction that is open."""
-    _made: _Made | None = None
+    """That of the open transaction."""
+    notice: str = ""
+    """About the last query, for its client; empty where there is nothing to say."""
+    running: duckdb.DuckDBPyConnection | None = field(default=None)
+    _of_lake: _OfLake | None = None
     _catalog: duckdb.DuckDBPyConnection | None = None
     _of_catalog: tuple[object, ...] = ()
-    running: duckdb.DuckDBPyConnection | None = field(default=None)
 
     def query(self, text: str, in_transaction: bool) -> duckdb.DuckDBPyRelation:
-        """What DuckDB makes of a query, before it runs. PostgresError. A mart may be named without its schema where the search path has it."""
-        pinned = self.pinned
+        """Bind a query, before it runs. PostgresError, with the place in the text."""
+        self.notice, listed = "", significant(text)
         try:
-            return self._query(text, in_transaction)
-        except PostgresError as refused:
-            named = re.match(r"there is no table (\w+)", refused.message)
-            if not named or refused.code != "42P01" or "marts" not in re.findall(r"\w+", self.settings["search_path"]):
-                raise
-            at, self.pinned = self.pinned, pinned
-            try:
-                return self._query(text, in_transaction, f" marts.{named[1]}")
-            except PostgresError:
-                self.pinned = at
-                raise refused from None
-
-    def _query(self, text: str, in_transaction: bool, also: str = "") -> duckdb.DuckDBPyRelation:
-        """`also`: what it means and does not say."""
-        try:
-            connection, text = self._database(text, in_transaction, also)
-            self.running = connection
-            guarded(connection, text, connection is self._catalog)
-            files = self._made.files if self._made and connection is self._made.connection else []
-            # As the DuckDB engine has it: DuckDB may read these files, and so by a name in quotes too.
-            if "parquet" in text.lower() and any(file.rpartition("/")[2].partition(".")[0] in text for file in files):
-                raise RefusedError("a query reads the tables of the lake, not their files.")
-            try:
-                relation = connection.sql(text)
-            except (duckdb.BinderException, duckdb.CatalogException):
-                self.restart()
-                connection.execute(text)  # raises the same error, with its place
-                raise
-            if relation is None:
-                raise PostgresError("25006", "a query only reads")
-            return relation
+            if is_of_catalog(listed):
+                return self._ask_catalog(text)
+            return self._ask_lake(text, in_transaction, any(OF_SESSION.fullmatch(word.name) for word in listed))
         except Exception as error:
             self.restart()
-            refused = worded(error, text)
-            if match := re.match(r'Table with name "?(.+?)"? does not exist', refused.message):
-                shown = f"there is no table {match[1]}{_hint(match[1], duckdb_views(self.plant, self.pinned or snapshot_for(self.plant.lake, '')))}"
-                refused = PostgresError("42P01", shown, position=refused.position)
-            raise refused from error
+            raise self._hinted(worded(error, text)) from error
 
     def interrupt(self) -> None:
         """End the query that runs; from another thread."""
@@ -130,115 +83,123 @@ class Databases:
 
     def leave(self) -> None:
         """Let a query that still runs keep its database: the next query gets another."""
-        self._made = self._catalog = self.running = None
+        self._of_lake = self._catalog = self.running = None
 
     def restart(self) -> None:
-        """After an error, which ends the transaction of DuckDB."""
-        if self.running is not None:
+        """Begin a transaction of DuckDB after an error, which ended the one before."""
+        for statement in ("rollback", "begin transaction read only") if self.running else ():
             with suppress(duckdb.Error):
-                self.running.execute("rollback")
-            with suppress(duckdb.Error):
-                self.running.execute("begin transaction read only")
+                self.running.execute(statement)
 
-    def _database(self, text: str, in_transaction: bool, also: str) -> tuple[duckdb.DuckDBPyConnection, str]:
-        listed = significant(text)
-        if is_of_catalog(listed):
-            return self.catalog(), for_catalog(text)
-        pinned = self.settings.get("tidemark.snapshot")
-        snapshot = self.pinned or snapshot_for(self.plant.lake, text + also, int(pinned) if pinned else None)
-        meant = duckdb_views(self.plant, snapshot, text + also)
-        if not meant and any(ASKS_SESSION.fullmatch(word.name) for word in listed):
-            return self.catalog(), for_catalog(text)
+    def _ask_catalog(self, text: str) -> duckdb.DuckDBPyRelation:
+        translated = as_duckdb(text)
+        self.running = connection = self.catalog()
+        return self._bound(checked(connection, translated, _is_hidden_in_catalog), translated)
+
+    def _ask_lake(self, text: str, in_transaction: bool, is_of_session: bool) -> duckdb.DuckDBPyRelation:
+        snapshot, views = self._meant(text)
+        if not views and is_of_session:
+            return self._ask_catalog(text)
         if in_transaction:
-            self.pinned = snapshot
-        made, zone, path = self._made, self.settings["timezone"], self.settings["search_path"]
-        key = snapshot.snapshot_id if snapshot else None
-        if made and made.snapshot_id == key and (made.zone, made.path) == (zone, path) and made.names >= meant.keys():
-            return made.connection, text
-        if made and (in_transaction or made.snapshot_id == key):  # a transaction asks what the one before it asked
-            meant = {name: view for name, view in duckdb_views(self.plant, snapshot).items() if name in meant.keys() | made.names}
-        connection, files = open_database([*meant.values()], self.settings["database"], zone, path)
-        self._made = _Made(connection, key, zone, path, frozenset(meant), files)
-        return self._made.connection, text
+            self.pinned = self.pinned or snapshot
+        try:
+            return self._read(text, snapshot, views)
+        except UNBOUND as error:
+            # A mart without its schema, or words of PostgreSQL that DuckDB does not know.
+            self.restart()
+            table = NO_TABLE.search(str(error))
+            if table and "." not in table[1] and "marts" in re.findall(r"\w+", self.settings["search_path"]):
+                with suppress(TidemarkError, *UNBOUND):
+                    return self._read(text, *self._meant(f"{text} marts.{table[1]}"))
+            with suppress(PostgresError, TidemarkError, duckdb.Error):
+                if (translated := as_duckdb(text)) != text:
+                    return self._read(translated, snapshot, views)
+            raise
+
+    def _meant(self, text: str) -> tuple[Snapshot | None, Mapping[str, View]]:
+        """Choose the snapshot of a query, and the views that it can mean. Marts are those that were built last; a notice says of what."""
+        number = self.settings.get("tidemark.snapshot")
+        if not MEANS_MARTS.search(text) or number:
+            snapshot = self.pinned or snapshot_for(self.plant.lake, text, int(number) if number else None)
+            return snapshot, duckdb_views(self.plant, snapshot, text)
+        of_marts, newest = snapshot_for(self.plant.lake, text), self.pinned or snapshot_for(self.plant.lake, "")
+        if of_marts and newest and of_marts.snapshot_id != newest.snapshot_id:
+            self.notice = f"marts are of snapshot {of_marts.snapshot_id}, built before snapshot {newest.snapshot_id}"
+        views = duckdb_views(self.plant, of_marts, text)
+        if self.pinned is None:
+            return of_marts, views
+        marts = {name: view for name, view in views.items() if name.startswith("marts.")}
+        return self.pinned, duckdb_views(self.plant, self.pinned, text) | marts
+
+    def _read(self, text: str, snapshot: Snapshot | None, views: Mapping[str, View]) -> duckdb.DuckDBPyRelation:
+        database = self._database(snapshot, views)
+        self.running = database.connection
+        statement = checked(database.connection, text)
+        refuse_files(text, database.files)
+        return self._bound(statement, text)
+
+    def _database(self, snapshot: Snapshot | None, views: Mapping[str, View]) -> _OfLake:
+        """Return the one of the query before where it has these views, else another one, with those of both."""
+        made = self._of_lake
+        basis = (snapshot and snapshot.snapshot_id, self.settings["timezone"], self.settings["search_path"])
+        if made and made.basis == basis and (made.is_fixed or self.pinned):
+            if made.views.items() >= views.items():
+                return made
+            views = {**made.views, **views}
+        self._of_lake = self._opened(views, basis)
+        return self._of_lake
+
+    def _bound(self, statement: duckdb.Statement, text: str) -> duckdb.DuckDBPyRelation:
+        assert self.running is not None
+        try:
+            relation = self.running.sql(statement)
+        except (duckdb.BinderException, duckdb.CatalogException):
+            self.restart()
+            self.running.execute(text)  # raises the same error, with its place
+            raise
+        if relation is None:
+            raise PostgresError("25006", "a query only reads")
+        return relation
+
+    @each_table_opened_once()
+    def _opened(self, views: Mapping[str, View], basis: tuple[object, ...]) -> _OfLake:
+        connection, name = duckdb.connect(config=SETTINGS), quoted(self.settings["database"])
+        connection.execute(f"attach ':memory:' as {name}; use {name}; {FUNCTIONS}")
+        files = create_views(connection, [*views.values()])
+        schemas = dict.fromkeys(view.split(".", 1)[0] for view in views)
+        wanted = [part.strip(' "') for part in self.settings["search_path"].split(",")]
+        path = dict.fromkeys(["main", *(schema for schema in wanted if schema in schemas), *schemas])
+        connection.execute(f"set TimeZone = {literal(self.settings['timezone'])}; {AS_POSTGRES}")
+        lock(connection, [f"{name}.{quoted(schema)}" for schema in path], files)
+        return _OfLake(connection, basis, dict(views), files)
 
     def catalog(self) -> duckdb.DuckDBPyConnection:
-        """Of the newest snapshot, with the marts that were built last, which may be of an earlier one."""
+        """Open the catalog of the newest snapshot, with the marts that were built last, which may be of an earlier one."""
         snapshot, of_marts = self.pinned or snapshot_for(self.plant.lake, ""), None
         with suppress(TidemarkError):
             of_marts = snapshot_for(self.plant.lake, "marts.")
-        key = (snapshot and snapshot.snapshot_id, of_marts and of_marts.snapshot_id, *self.settings.items())
-        if self._catalog is None or self._of_catalog != key:
-            marts = (
-                {name: view for name, view in duckdb_views(self.plant, of_marts).items() if name.startswith("marts.")} if of_marts else {}
-            )
-            columns = catalog.columns_of([*(duckdb_views(self.plant, snapshot) | marts).values()])
-            self._catalog, self._of_catalog = catalog.catalog(columns, self.settings), key
-            self._catalog.execute(
-                f"set TimeZone = {literal(self.settings['timezone'])}; {AS_POSTGRES}; set lock_configuration = true; begin transaction read only"
-            )
+        basis = (snapshot and snapshot.snapshot_id, of_marts and of_marts.snapshot_id, *self.settings.items())
+        if self._catalog is None or self._of_catalog != basis:
+            views = duckdb_views(self.plant, snapshot)
+            if of_marts:
+                views |= {name: view for name, view in duckdb_views(self.plant, of_marts).items() if name.startswith("marts.")}
+            columns = catalog.columns_of([*views.values()])
+            self._catalog, self._of_catalog = catalog.catalog(columns, self.settings), basis
+            self._catalog.execute(f"set TimeZone = {literal(self.settings['timezone'])}; {AS_POSTGRES}")
+            self._catalog.execute("set lock_configuration = true; begin transaction read only")
         return self._catalog
 
-
-def guarded(connection: duckdb.DuckDBPyConnection, text: str, is_catalog: bool) -> None:
-    """RefusedError for what does more than read. The catalog's database holds nothing secret, and its tables have the names that are hidden."""
-    if not is_catalog:
-        checked(connection, text)
-        return
-    listed = significant(text)
-    for before, word, following in zip([None, *listed], listed, [*listed[1:], None], strict=False):
-        name = word.name.lower()
-        if name in OURS and before and before.text == ".":
-            raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.")
-        if re.fullmatch(r"(duckdb|pragma|sqlite)_.+", name) or (
-            following
-            and following.text == "("
-            and not name.startswith("pg_")
-            and name not in {*OURS, "format_type"}
-            and _is_hidden(name, True)
-        ):
-            raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.")
-    connection.extract_statements(text)  # raises where it cannot be parsed
-    while listed and listed[-1].text == ";":
-        listed.pop()
-    if not _only_reads(connection, text[: listed[-1].at + len(listed[-1].text)], listed):
-        raise RefusedError(f"{listed[0].text.upper()} cannot be used here: a query only reads, by SELECT, DESCRIBE, SUMMARIZE or EXPLAIN.")
+    def _hinted(self, problem: PostgresError) -> PostgresError:
+        """Say of a table that is not there which one may be meant."""
+        if table := NO_TABLE.search(problem.message):
+            names = duckdb_views(self.plant, self.pinned or snapshot_for(self.plant.lake, ""))
+            is_there = table[1].lower() in names
+            why = "one query cannot ask the catalog and tables of the lake" if is_there else f"there is no table {table[1]}{hint(table[1], names)}"
+            return PostgresError("0A000" if is_there else "42P01", why, position=problem.position)
+        return problem
 
 
-@each_table_opened_once()
-def open_database(meant: Sequence[View], name: str, zone: str, path: str) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
-    """As the DuckDB engine makes it, with a search path, a time zone and some functions."""
-    connection = duckdb.connect(config=SETTINGS)
-    connection.execute(f"attach ':memory:' as {quoted(name)}; use {quoted(name)}; {FUNCTIONS}")
-    files = create_views(connection, meant)
-    there = {view.name.split(".", 1)[0] for view in meant}
-    listed = ",".join(name for name in dict.fromkeys([*(part.strip(' "') for part in path.split(",")), *there]) if name in there)
-    listed = ",".join(f"{quoted(name)}.{schema}" for schema in ["main", *listed.split(",")] if schema)
-    connection.execute(
-        f"set TimeZone = {literal(zone)}; {AS_POSTGRES}; set search_path = {literal(listed)}; set allowed_paths = [{', '.join(map(literal, files))}]"
-    )
-    connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")
-    return connection, files
-
-
-def worded(error: Exception, text: str) -> PostgresError:
-    if isinstance(error, PostgresError):
-        return error
-    message = re.sub(r"^[\w ]+ Error: ", "", str(error).strip())
-    code = next((code for pattern, code in BY_TEXT if re.search(pattern, str(error) or type(error).__name__)), None) or next(
-        (code for kind, code in SQLSTATES.items() if isinstance(error, kind)), "XX000"
-    )
-    if code == "22012":
-        message = "division by zero"
-    if code == "57014":
-        message = "canceling statement due to user request or its time limit"
-    if isinstance(error, TidemarkError):
-        code = "25006" if "query only reads" in message else "42501" if isinstance(error, RefusedError) else "58000"
-    position = 0
-    if place := LINE.search(str(error)):
-        line, shown, indent = int(place[1]), place[2], len(place[3]) - len(f"LINE {place[1]}: ")
-        message = LINE.sub("", "\n" + message).strip()
-        start = sum(len(each) + 1 for each in text.split("\n")[: line - 1])
-        part = shown.removeprefix("...").removesuffix("...")
-        at = max(text.find(part, start), text.find(part))  # a query within another, while it runs, has more lines
-        position = at + indent + 1 - 3 * shown.startswith("...") if at >= 0 else 0
-    return PostgresError(code, message.replace("\n\n", "\n").strip(), position=max(position, 0))
+def _is_hidden_in_catalog(name: str, is_called: bool) -> bool:
+    """Say whether a query of the catalog may not have a name: that database holds nothing secret, and has tables and macros of pg_catalog."""
+    is_own = name.startswith("pg_") or name in {"format_type", "current_setting", "information_schema", "_nformation_schema"}
+    return bool(re.fullmatch(r"(duckdb|pragma|sqlite)_.+", name)) or (is_called and not is_own and is_hidden(name, is_called))

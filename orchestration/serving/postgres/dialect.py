@@ -1,49 +1,43 @@
-"""What clients of PostgreSQL write that DuckDB reads otherwise: rewritten by words, so that places in errors stay what they are."""
+"""Queries in PostgreSQL's words, as DuckDB reads them: sqlglot translates, and what it leaves of PostgreSQL is replaced in its tree.
+
+All that ask the catalog are read so. A query of the lake is DuckDB's: it is read so only if DuckDB cannot bind it.
+"""
 
 import re
 from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
 
 from orchestration.serving.postgres.parameters import array_literals
 from orchestration.serving.postgres.wire import PostgresError
 from orchestration.serving.sql.sql_words import Word, words
 
-OWN_SCHEMA = re.compile(r'"?\bpg_catalog\b"?\s*\.')
-"""DuckDB owns that schema: ours is the first of the search path instead."""
-REG = {
+REGISTERED = {
     "regclass": "to_regclass",
     "regproc": "to_regproc",
     "regprocedure": "to_regproc",
     "regtype": "to_regtype",
     "regnamespace": "to_regnamespace",
 }
-PROCEDURES = re.compile(r"typ(input|output|receive|send|modin|modout|analyze)|amhandler|agg(fnoid|transfn)", re.I)
+"""Types whose values are numbers that are written as names, and the macro that looks one up."""
+TEXTS = {
+    *("name", "char", "bpchar", "xid", "regrole", "money", "inet", "cidr", "aclitem", "cstring", "regoper", "regconfig", "pg_node_tree"),
+    *("int2vector", "oidvector", "regdictionary", "regcollation", "refcursor", "citext"),
+}
+"""Types that DuckDB does not have, whose values are read as texts."""
+PROCEDURES = re.compile(r"typ(input|output|receive|send|modin|modout|analyze)|amhandler|agg(fnoid|transfn)", re.IGNORECASE)
 """Columns that hold names of functions, which a query of pg_proc takes for their numbers."""
-TYPES = {
-    "jsonb": "json",
-    "name": "text",
-    "char": "text",
-    "xid": "text",
-    "bpchar": "text",
-    "regrole": "text",
-    "money": "text",
-    "inet": "text",
-}
-CLAUSES = {"select", "from", "where", "group", "order", "having", "limit", "union", "on"}
-SETS = {"generate_series", "unnest", "string_to_array"}
-"""In PostgreSQL the alias of a function in FROM names its column too."""
-RENAMED = {
-    "json_build_object": "json_object",
-    "jsonb_build_object": "json_object",
-    "json_agg": "json_group_array",
-    "jsonb_agg": "json_group_array",
-    "to_jsonb": "to_json",
-}
+SCHEMAS = {"pg_catalog": None, "information_schema": "_nformation_schema"}
+"""DuckDB owns both names: the tables of the first are on the search path, the other has another name."""
 OF_CATALOG = re.compile(
     r"pg_\w+|information_schema|current_setting|set_config|has_\w+_privilege|txid_current|obj_description|col_description|format_type", re.I
 )
+READS = {"select", "with", "values", "table", "("}
 
 
 def significant(text: str) -> list[Word]:
+    """Return the words of a text without its comments."""
     return [word for word in words(text) if word.kind != "comment"]
 
 
@@ -52,110 +46,109 @@ def is_of_catalog(listed: Sequence[Word]) -> bool:
     return any(word.kind in {"identifier", "keyword"} and OF_CATALOG.fullmatch(word.name) for word in listed)
 
 
-def for_catalog(text: str) -> str:
-    """A query of the catalog in DuckDB's words."""
-    for place in reversed([word.at for word in significant(text) if word.name.lower() == "pg_catalog"]):
-        if found := OWN_SCHEMA.match(text, place):
-            text = text[:place] + " " * len(found[0]) + text[found.end() :]
+def as_duckdb(text: str) -> str:
+    """Translate a SELECT, also one behind EXPLAIN; all else stays. PostgresError where it cannot be parsed."""
     listed = significant(text)
-    clauses, of_from = ["select"], set[int]()
-    for place, word in enumerate(listed):
-        if word.text.lower() in CLAUSES:
-            clauses[-1] = word.text.lower()
-        elif word.text == "(":
-            of_from |= {place} if clauses[-1] == "from" else set()
-            clauses.append("select")
-        elif word.text == ")" and len(clauses) > 1:
-            clauses.pop()
-    has_procedures = any(word.name.lower() == "pg_proc" for word in listed)
-    edits: list[tuple[int, int, str]] = []
-    for place, word in enumerate(listed):
-        name, following = word.name.lower(), listed[place + 1 : place + 2]
-        if name == "information_schema" and following and following[0].text == ".":
-            edits.append((word.at, following[0].at, "_nformation_schema"))
-        elif name in SETS and place + 1 in of_from:
-            alias = next(n for n in range(place, len(listed)) if listed[n].text == ")" and _opening(listed, n) == place + 1) + 1
-            alias += alias < len(listed) and listed[alias].name.lower() == "as"
-            if alias < len(listed) and listed[alias].kind == "identifier" and (alias + 1 == len(listed) or listed[alias + 1].text != "("):
-                end = listed[alias].at + len(listed[alias].text)
-                edits.append((end, end, f"({listed[alias].text})"))
-        elif word.text.startswith("'{") and (
-            "".join(each.text for each in listed[place + 3 : place + 5]) == "[]"
-            or (
-                place > 1
-                and listed[place - 1].text == "("
-                and listed[place - 2].name.lower() in {"any", "all"}
-                and following
-                and following[0].text == ")"
-            )
-        ):
-            edits.append((word.at, word.at + len(word.text), f"[{', '.join(array_literals(word.text[1:-1]))}]"))
-        elif (
-            name == "array"
-            and place > 1
-            and listed[place - 1].text == "("
-            and listed[place - 2].name.lower() in {"any", "all"}
-            and following
-            and following[0].text == "("
-        ):
-            end = next(n for n in range(place, len(listed)) if listed[n].text == ")" and _opening(listed, n) == place + 1)
-            edits.append((listed[end].at + 1, listed[end].at + 1, " || []"))  # else a subquery to DuckDB
-        elif word.text.lower() == "at" and place and not (following and following[0].name.lower() == "time"):
-            edits.append((word.at, word.at + len(word.text), f'"{word.text}"'))  # a keyword to DuckDB
-        elif has_procedures and PROCEDURES.fullmatch(name) and listed[place - 1].name.lower() != "as":
-            edits += [
-                (listed[_operand(listed, place)].at, listed[_operand(listed, place)].at, "to_regproc("),
-                (word.at + len(word.text), word.at + len(word.text), ")"),
-            ]
-        elif PROCEDURES.fullmatch(name) and listed[place + 2 : place + 3] and listed[place + 2].text == "0":
-            edits.append((listed[place + 2].at, listed[place + 2].at + 1, "'-'"))
-        elif name in RENAMED:
-            edits.append((word.at, word.at + len(word.text), RENAMED[name]))
-        elif word.text.lower() == "operator" and following and following[0].text == "(":
-            closing = next(n for n in range(place, len(listed)) if listed[n].text == ")")
-            edits.append((word.at, listed[closing].at + 1, f" {listed[closing - 1].text} "))
-        elif word.text.lower() == "collate" and following and following[0].name and listed[place - 1].name.lower() != "as":
-            edits.append((word.at, following[0].at + len(following[0].text), ""))
-        elif name in REG and place and listed[place - 1].text in {"::", ":"} and following and following[0].text == "[":
-            edits.append((word.at, word.at + len(word.text), "varchar"))
-        elif name in REG and place and listed[place - 1].text in {"::", ":"}:
-            colon = place - (1 if listed[place - 1].text == "::" else 2)
-            start = _operand(listed, colon - 1)
-            call = "regproc_name" if name == "regproc" and not has_procedures else REG[name]
-            edits += [(listed[start].at, listed[start].at, f"{call}("), (listed[colon].at, word.at + len(word.text), ")")]
-        elif name in REG | TYPES and place and listed[place - 1].name.lower() == "as" and following and following[0].text == ")":
-            opening = _opening(listed, place + 1)
-            if name in REG:
-                edits += [(listed[opening - 1].at, listed[opening].at, REG[name]), (listed[place - 1].at, word.at + len(word.text), "")]
-            elif listed[opening - 1].name.lower() == "cast":
-                edits.append((word.at, word.at + len(word.text), TYPES[name]))
-        elif name in TYPES and place and listed[place - 1].text in {"::", ":"}:
-            edits.append((word.at, word.at + len(word.text), TYPES[name]))
-    edits = [edit for n, edit in enumerate(edits) if not any(a < edit[1] and edit[0] < b for a, b, _ in edits[:n])]
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    start = next((word.at for word in listed if word.text.lower() in READS and word.text != "("), None)
+    start = listed[0].at if listed and listed[0].text == "(" else start
+    if start is None or listed[0].name.lower() not in {*READS, "explain", ""}:
+        return text
+    try:
+        tree = sqlglot.parse_one(text[start:], read="postgres")
+        has_procedures = any(table.name.lower() == "pg_proc" for table in tree.find_all(exp.Table))
+        # Inner nodes first: what replaces an outer one holds them.
+        for node in reversed([*tree.walk()]):
+            replacement = _replaced(node, has_procedures)
+            if replacement is not node:
+                tree = replacement if node is tree else tree
+                node.replace(replacement)
+        return text[:start] + tree.sql("duckdb", identify=True)
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise PostgresError("42601", f"syntax error: {str(error).splitlines()[0]}") from error
 
 
-def _opening(listed: Sequence[Word], closing: int) -> int:
-    depth = 0
-    for place in range(closing, -1, -1):
-        depth += (listed[place].text == ")") - (listed[place].text == "(")
-        if depth == 0:
-            return place
-    raise PostgresError("42601", "unbalanced parentheses")
+def _replaced(node: exp.Expr, has_procedures: bool) -> exp.Expr:
+    """Return what DuckDB reads in place of a node; the node itself, perhaps changed, where it reads that."""
+    if isinstance(node, exp.Identifier) and not node.quoted:
+        node.set("this", node.name.lower())
+    elif isinstance(node, exp.Table | exp.Column):
+        return _unqualified(node, has_procedures)
+    elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        if node.this.name.lower() not in SCHEMAS:
+            raise PostgresError("42883", f"function {node.sql('postgres')} does not exist")
+        return node.expression
+    elif isinstance(node, exp.Collate):
+        return node.this
+    elif isinstance(node, exp.Cast):
+        return _cast(node)
+    elif isinstance(node, exp.Operator):
+        return _operation(node)
+    elif isinstance(node, exp.Any | exp.All):
+        node.set("this", _members(node.this.unnest()))
+    elif isinstance(node, exp.TableAlias) and not node.columns and _is_of_function(node):
+        node.set("columns", [node.this.copy()])  # the alias of a function in FROM names its column too
+    elif isinstance(node, exp.Select) and node.parent is not None:
+        node.set("expressions", [_named(item) for item in node.expressions])
+    return node
 
 
-def _operand(listed: Sequence[Word], last: int) -> int:
-    """Where the operand of a cast begins: a literal, a name with dots, a call, something in parentheses."""
-    place = _opening(listed, last) if listed[last].text == ")" else last
-    if (
-        place > 0
-        and listed[last].text == ")"
-        and listed[place - 1].kind in {"identifier", "keyword"}
-        and listed[place - 1].name.lower() not in {"and", "or", "in", "on", "where", "select"}
-    ):
-        place -= 1
-    while place > 1 and listed[place - 1].text == "." and listed[place].name:
-        place -= 2
-    return place
+def _unqualified(node: exp.Table | exp.Column, has_procedures: bool) -> exp.Expr:
+    """Return a table or a column without the schema of the system; and the number of a function that a column names."""
+    if (schema := node.db.lower()) in SCHEMAS:
+        node.set("db", SCHEMAS[schema] and exp.to_identifier(SCHEMAS[schema]))
+        node.set("catalog", None)
+    if isinstance(node, exp.Table) and (isinstance(node.this, exp.Func)):
+        node.set("db", None)  # macros and functions have no schema here
+    if has_procedures and isinstance(node, exp.Column) and PROCEDURES.fullmatch(node.name) and not isinstance(node.parent, exp.Select):
+        return exp.func("to_regproc", node.copy())
+    return node
+
+
+def _cast(node: exp.Cast) -> exp.Expr:
+    """Return a cast to a type that DuckDB has; of a name of the catalog the number; of an array's text the list."""
+    is_array = node.to.is_type("array")
+    data_type = node.to.expressions[0] if is_array and node.to.expressions else node.to
+    kind = data_type.args.get("kind")
+    name = str(kind.name if isinstance(kind, exp.Expr) else kind or data_type.sql("postgres")).lower()
+    if isinstance(node.this, exp.Literal) and is_array and node.this.name.startswith("{"):
+        node.set("this", _list(node.this.name))
+    if name in REGISTERED and not is_array:
+        return exp.func(REGISTERED[name], node.this)
+    if name in REGISTERED or name in TEXTS:
+        data_type.replace(exp.DataType.build("text"))
+    elif isinstance(kind, exp.Dot):
+        data_type.replace(exp.DataType.build(name, dialect="postgres", udt=True))
+    return node
+
+
+def _operation(node: exp.Operator) -> exp.Expr:
+    """Return `a OPERATOR(pg_catalog.=) b` as `a = b`."""
+    operation = sqlglot.parse_one(f"l {node.args['operator'].rpartition('.')[2]} r", read="postgres")
+    for side, operand in (("l", node.this), ("r", node.expression)):
+        next(column for column in operation.find_all(exp.Column) if column.name == side).replace(operand.copy())
+    return exp.paren(operation)
+
+
+def _members(inner: exp.Expr) -> exp.Expr:
+    """Return what stands in ANY or ALL: a list for the text of an array, and a query alone, which DuckDB takes an array of one for."""
+    if isinstance(inner, exp.Literal):
+        inner = _list(inner.name)
+    is_query = isinstance(inner, exp.Array) and isinstance(inner.expressions[0] if inner.expressions else None, exp.Query)
+    return exp.Subquery(this=inner.expressions[0]) if is_query else exp.paren(inner)
+
+
+def _list(text: str) -> exp.Array:
+    return exp.Array(expressions=[sqlglot.parse_one(literal, read="postgres") for literal in array_literals(text)])
+
+
+def _is_of_function(alias: exp.TableAlias) -> bool:
+    table = alias.parent
+    return isinstance(table, exp.Unnest) or (isinstance(table, exp.Table) and isinstance(table.this, exp.Func))
+
+
+def _named(item: exp.Expr) -> exp.Expr:
+    """Name a call in a query within a query by its function, as PostgreSQL does."""
+    if not isinstance(item, exp.Func) or isinstance(item, exp.Cast | exp.Case):
+        return item
+    name = item.name if isinstance(item, exp.Anonymous) else item.sql_name()
+    return exp.alias_(item.copy(), name.lower())

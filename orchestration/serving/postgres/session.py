@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from orchestration.serving.postgres.commands import Commands, Statement
 from orchestration.serving.postgres.copy_out import CopyOut, send_copy
-from orchestration.serving.postgres.databases import Databases, worded
+from orchestration.serving.postgres.databases import Databases
 from orchestration.serving.postgres.dialect import significant
+from orchestration.serving.postgres.errors import worded
 from orchestration.serving.postgres.parameters import Query, bound, literal, placeholders
 from orchestration.serving.postgres.portals import Command, Portal, Prepared, describe, send
 from orchestration.serving.postgres.syntax import parameter_types
