@@ -27,12 +27,12 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View
 
 FUNCTIONS = (Path(__file__).parent / "functions.sql").read_text()
-AS_POSTGRES = (
-    "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; set preserve_identifier_case = false"
-)
+AS_POSTGRES = "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; set preserve_identifier_case = false"
 OF_SESSION = re.compile(r"version|current_(schemas?|database|catalog|user|role)|session_user|user|quote_ident|txid_current", re.IGNORECASE)
 """Words by which a query without a table asks for what its session is."""
-UNBOUND = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException)
+UNBOUND = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
+ARRAY = re.compile(r"'\{[^']*\}'")
+"""The text of an array, which DuckDB would find to be no list only when it runs."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,10 @@ class Databases:
 
     def restart(self) -> None:
         """Begin a transaction of DuckDB after an error, which ended the one before."""
-        for statement in ("rollback", "begin transaction read only") if self.running else ():
-            with suppress(duckdb.Error):
-                self.running.execute(statement)
+        if running := self.running:
+            for statement in ("rollback", "begin transaction read only"):
+                with suppress(duckdb.Error):
+                    running.execute(statement)
 
     def _ask_catalog(self, text: str) -> duckdb.DuckDBPyRelation:
         translated = as_duckdb(text)
@@ -103,7 +104,7 @@ class Databases:
         if in_transaction:
             self.pinned = self.pinned or snapshot
         try:
-            return self._read(text, snapshot, views)
+            return self._read(as_duckdb(text) if ARRAY.search(text) else text, snapshot, views)
         except UNBOUND as error:
             # A mart without its schema, or words of PostgreSQL that DuckDB does not know.
             self.restart()
@@ -194,12 +195,16 @@ class Databases:
         if table := NO_TABLE.search(problem.message):
             names = duckdb_views(self.plant, self.pinned or snapshot_for(self.plant.lake, ""))
             is_there = table[1].lower() in names
-            why = "one query cannot ask the catalog and tables of the lake" if is_there else f"there is no table {table[1]}{hint(table[1], names)}"
+            why = (
+                "one query cannot ask the catalog and tables of the lake"
+                if is_there
+                else f"there is no table {table[1]}{hint(table[1], names)}"
+            )
             return PostgresError("0A000" if is_there else "42P01", why, position=problem.position)
         return problem
 
 
 def _is_hidden_in_catalog(name: str, is_called: bool) -> bool:
-    """Say whether a query of the catalog may not have a name: that database holds nothing secret, and has tables and macros of pg_catalog."""
+    """Say whether a query of the catalog may not have a name: its database holds nothing secret, and has tables and macros of pg_catalog."""
     is_own = name.startswith("pg_") or name in {"format_type", "current_setting", "information_schema", "_nformation_schema"}
     return bool(re.fullmatch(r"(duckdb|pragma|sqlite)_.+", name)) or (is_called and not is_own and is_hidden(name, is_called))

@@ -78,7 +78,7 @@ def _replaced(node: exp.Expr, has_procedures: bool) -> exp.Expr:
             raise PostgresError("42883", f"function {node.sql('postgres')} does not exist")
         return node.expression
     elif isinstance(node, exp.Collate):
-        return node.this
+        return exp.paren(node.this)
     elif isinstance(node, exp.Cast):
         return _cast(node)
     elif isinstance(node, exp.Operator):
