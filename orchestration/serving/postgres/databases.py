@@ -147,6 +147,8 @@ class Databases:
             if made.views.items() >= views.items():
                 return made
             views = {**made.views, **views}
+        elif made and self.pinned:  # a transaction asks what the one before it asked
+            views = {name: view for name, view in duckdb_views(self.plant, snapshot).items() if name in made.views} | dict(views)
         self._of_lake = self._opened(views, basis)
         return self._of_lake
 

@@ -30,6 +30,12 @@ PROCEDURES = re.compile(r"typ(input|output|receive|send|modin|modout|analyze)|am
 """Columns that hold names of functions, which a query of pg_proc takes for their numbers."""
 SCHEMAS = {"pg_catalog": None, "information_schema": "_nformation_schema"}
 """DuckDB owns both names: the tables of the first are on the search path, the other has another name."""
+RENAMED = {
+    "json_build_object": "json_object",
+    "jsonb_build_object": "json_object",
+    "json_agg": "json_group_array",
+    "jsonb_agg": "json_group_array",
+}
 OF_CATALOG = re.compile(
     r"pg_\w+|information_schema|current_setting|set_config|has_\w+_privilege|txid_current|obj_description|col_description|format_type", re.I
 )
@@ -74,9 +80,15 @@ def _replaced(node: exp.Expr, has_procedures: bool) -> exp.Expr:
     elif isinstance(node, exp.Table | exp.Column):
         return _unqualified(node, has_procedures)
     elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-        if node.this.name.lower() not in SCHEMAS:
+        schema = node.this.name.lower() if isinstance(node.this, exp.Identifier) else ""
+        if schema not in SCHEMAS:
             raise PostgresError("42883", f"function {node.sql('postgres')} does not exist")
-        return node.expression
+        node.set("this", exp.to_identifier(SCHEMAS[schema]))
+        return node if SCHEMAS[schema] else node.expression
+    elif isinstance(node, exp.Anonymous) and node.name.lower() in RENAMED:
+        node.set("this", RENAMED[node.name.lower()])
+    elif isinstance(node, exp.EQ | exp.NEQ) and PROCEDURES.fullmatch(node.left.name) and node.right.name == "0":
+        node.set("expression", exp.Literal.string("-"))
     elif isinstance(node, exp.Collate):
         return exp.paren(node.this)
     elif isinstance(node, exp.Cast):
