@@ -107,6 +107,8 @@ class Commands:
         if explain:
             self.query = Query(text, query.start + len(query.text) - len(text), query.edits)
         relation = self._databases.query(text, self.state == "T" or self._is_implicit)
+        if self._databases.notice:
+            self._warn("00000", self._databases.notice, "NOTICE")
         if relation.columns == ["explain_key", "explain_value"]:
             is_json = explain is not None and "json" in _explain(explain)
             lines = "explain_value::json" if is_json else "unnest(string_split(rtrim(explain_value, chr(10)), chr(10)))"
@@ -229,8 +231,8 @@ class Commands:
         del self.portals[_folded(words[-1])]
         return "CLOSE CURSOR"
 
-    def _warn(self, code: str, message: str) -> None:
-        self._wire.write("N", error(PostgresError(code, message), "WARNING"))
+    def _warn(self, code: str, message: str, severity: str = "WARNING") -> None:
+        self._wire.write("N", error(PostgresError(code, message), severity))
 
 
 def _folded(word: Word) -> str:
