@@ -42,6 +42,10 @@ lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, 
 	  --no-annotate tests/tools/$$tool.in -o tests/tools/$$tool.txt; done
 
 ADVISORIES ?= artifacts/advisories/vulns
+.PHONY: system-catalog
+system-catalog: install servers ## write the tables, types and functions of a PostgreSQL 15 to system_catalog.json, for the SQL server
+	$(PY) -m tests.orchestration.serving.postgres.write_system_catalog
+
 .PHONY: audit
 audit: install ## name known holes of the locked versions, by PyPA's advisory database; ADVISORIES=folder where it was brought by hand
 	test -d $(ADVISORIES) || git clone --quiet --depth 1 https://github.com/pypa/advisory-database artifacts/advisories

@@ -1,161 +1,158 @@
 """What clients ask of pg_catalog and information_schema, as tables in a database of its own, which can open no file."""
 
+import functools
+import json
 import os
+import re
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
+import pyarrow as pa
 
-from orchestration.serving.postgres.datatypes import SQL_NAMES, TYPES, DataType, modifier_of, type_of
+from orchestration.serving.postgres.datatypes import DataType, modifier_of, type_of
 from orchestration.serving.sql.duckdb_engine import SETTINGS, create_views
-from orchestration.storage.delta import each_table_opened_once
+from orchestration.storage.delta import each_table_opened_once, literal, open_table
 from orchestration.storage.duckdb_view import quoted
 from orchestration.storage.views import View
 
 HERE = Path(__file__).parent
+INFORMATION_SCHEMA = "_nformation_schema"
+"""DuckDB owns the schemas information_schema and pg_catalog."""
+SCHEMAS = {"pg_catalog": "pg", "information_schema": INFORMATION_SCHEMA}
 DUCKDB = {
-    "oid": "uinteger",
-    "int8": "bigint",
-    "int4": "integer",
-    "int2": "smallint",
-    "float8": "double",
-    "text": "varchar",
+    **dict.fromkeys(("oid", "xid", "regtype"), "uinteger"),
     "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "float",
+    "float8": "double",
+    "bytea": "blob",
+    "interval": "interval",
+    "numeric": "decimal(38, 10)",
+    "timestamptz": "timestamptz",
+    "int2vector": "smallint[]",
+    "oidvector": "uinteger[]",
 }
-CATEGORIES = {
-    "bool": "B",
-    "text": "S",
-    "date": "D",
-    "time": "D",
-    "timestamp": "D",
-    "timestamptz": "D",
-    "interval": "T",
-    "bytea": "U",
-    "uuid": "U",
-    "json": "U",
-}
-OTHERS = [
-    (19, "name", 64, "S", 1003),
-    (1043, "varchar", -1, "S", 1015),
-    (18, "char", 1, "S", 1002),
-    (1042, "bpchar", -1, "S", 1014),
-    (705, "unknown", -2, "X", 0),
-    (2278, "void", 4, "P", 0),
-    (2249, "record", -1, "P", 2287),
-    (3802, "jsonb", -1, "U", 3807),
-    (2205, "regclass", 4, "N", 2210),
-    (22, "int2vector", -1, "A", 1006),
-]
-Column = tuple[str, str, int, str, DataType, int]
-"""Schema, table, place, name, type and its modifier."""
+"""DuckDB's types of columns by PostgreSQL's; the others are texts."""
+ROW_TABLES = {"relations": "relations", "pg_type": "sql_types", "pg_proc": "functions"}
+"""Names of tables with rows of system_catalog.json that system.sql completes; the others are complete."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """`position` from 1. `typmod`: -1 where the type has none. `comment`: meaning and unit, may be empty."""
+
+    schema: str
+    table: str
+    position: int
+    name: str
+    data_type: DataType
+    typmod: int
+    comment: str
 
 
 def columns_of(views: Sequence[View]) -> list[Column]:
-    """Of views, whose tables are opened for it."""
-    found = list[Column]()
+    """Return the columns of views, whose tables are opened for it."""
+    columns = list[Column]()
     with duckdb.connect(config=SETTINGS) as connection, each_table_opened_once():
         create_views(connection, views)
         for view in views:
-            schema, name = view.name.split(".", 1)
-            rows = connection.sql(f"select * from {quoted(schema)}.{quoted(name)}")
-            for place, (column, of) in enumerate(zip(rows.columns, rows.types, strict=True), 1):
-                found.append((schema, name, place, column, type_of(of), modifier_of(of)))
-    return found
+            schema, table = view.name.split(".", 1)
+            rows, comments = connection.sql(f"select * from {quoted(schema)}.{quoted(table)}"), _comments(view)
+            for position, (name, duckdb_type) in enumerate(zip(rows.columns, rows.types, strict=True), 1):
+                data_type, typmod = type_of(duckdb_type), modifier_of(duckdb_type)
+                columns.append(Column(schema, table, position, name, data_type, typmod, comments.get(name, "")))
+    return columns
+
+
+def _comments(view: View) -> dict[str, str]:
+    """Return meaning and unit of columns as the table declares them. The last part of a view of open windows has the closed ones."""
+    part = view.parts[-1]
+    fields = json.loads(open_table(part.location, part.version).schema().to_json())["fields"]
+    return {field["name"]: field["metadata"].get("comment", "") for field in fields}
 
 
 def oid_of(name: str) -> int:
-    """The same for ever."""
+    """Return the same number for a name for ever."""
     return 16384 + zlib.crc32(name.encode()) % (1 << 30)
 
 
+@functools.cache
+def system_database() -> int:
+    """Make the part that all sessions share. Returns the descriptor of a DuckDB file in memory.
+
+    It takes half a second. The server calls this before it forks; no thread stays.
+    """
+    tables = json.loads((HERE / "system_catalog.json").read_text())
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "shared"
+        with duckdb.connect(file, config={**SETTINGS, "threads": 1}) as connection:
+            connection.execute(f"create schema pg; create schema {INFORMATION_SCHEMA}; use shared.pg")
+            for schema, table, _, kind, columns in tables["relations"][1:]:
+                typed = [column.split(" ") for column in columns.split(", ")] + [["xmin", "xid"], ["tableoid", "oid"]] * (kind == "r")
+                listed = ", ".join(f"{quoted(name)} {_duckdb_type(type_name)}" for name, type_name in typed)
+                connection.execute(f"create table {SCHEMAS[schema]}.{quoted(table)} ({listed})")
+            for name, (names, *rows) in tables.items():
+                connection.register("rows", pa.table([*map(pa.array, zip(*rows, strict=True))], names))
+                table = ROW_TABLES.get(name)
+                connection.execute(f"create table {table} as from rows" if table else f"insert into {name} by name from rows")
+                connection.unregister("rows")
+            connection.execute((HERE / "functions.sql").read_text() + (HERE / "system.sql").read_text())
+        descriptor = os.memfd_create("system catalog")
+        os.write(descriptor, file.read_bytes())
+    return descriptor
+
+
 def catalog(columns: Sequence[Column], settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """A database that has it, and locks itself."""
-    name = settings["database"]
+    """Make the database of a session. From here on it opens no file."""
+    name, user = quoted(settings["database"]), literal(settings["user"])
     connection = duckdb.connect(config=SETTINGS)
-    connection.execute(f"attach ':memory:' as {quoted(name)}; use {quoted(name)}; create schema pg; create schema _nformation_schema")
-    system = []
-    for line in (HERE / "pg_catalog.txt").read_text().splitlines():
-        table, listed = line.split(": ")
-        schema, table = table.split(".")
-        typed = [column.split(" ") for column in listed.split(", ")]
-        kinds = ", ".join(
-            f"{quoted(column)} {DUCKDB.get(kind.removesuffix('[]'), kind.removesuffix('[]'))}{'[]' * kind.endswith('[]')}"
-            for column, kind in typed
-        )
-        connection.execute(f"create table {'pg' if schema == 'pg_catalog' else '_nformation_schema'}.{table} ({kinds})")
-        if schema == "pg_catalog":
-            connection.execute(
-                f"alter table pg.{table} add column if not exists xmin bigint default 1; alter table pg.{table} add column if not exists tableoid uinteger default 0"
-            )
-            system.append((1259 if table == "pg_class" else oid_of(line), table))
-    connection.execute(f"use {quoted(name)}.pg; create macro pg_backend_pid() as {os.getpid()}")
-    connection.execute(
-        f"create macro current_user() as {_text(settings['user'])}; create macro current_role() as {_text(settings['user'])}; create macro session_user() as {_text(settings['user'])}"
-    )
-    path = [part.strip(' "') for part in settings["search_path"].split(",")]
-    connection.execute(
-        f"create macro current_schema() as {_text(path[0])}; create macro current_schemas(implicit) as [{', '.join(map(_text, path))}]::varchar[] || if(implicit, ['pg_catalog'], []::varchar[])"
-    )
-    listed = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in settings.items())
-    connection.execute(f"create macro current_setting(n) as map {{{listed}}}[lower(n)], (n, missing) as map {{{listed}}}[lower(n)]")
-    schemas = dict.fromkeys(column[0] for column in columns)
-    tables = dict.fromkeys(column[:2] for column in columns)
-    _fill(
-        connection,
-        "lake_schemas(oid uinteger, nspname varchar)",
-        [(11, "pg_catalog"), (13, "information_schema"), *((oid_of(schema), schema) for schema in schemas)],
-    )
+    connection.execute(f"attach '/proc/self/fd/{system_database()}' as _system (read_only); set enable_external_access = false")
+    connection.execute(f"attach ':memory:' as {name}; create schema {name}.pg; create schema {name}.{INFORMATION_SCHEMA}; use {name}.pg")
+    path = [f"{database}.{schema}" for schema in SCHEMAS.values() for database in (name, "_system")]
+    connection.execute(f"set search_path = {literal(','.join(path))}")
+    search_path = [part.strip(' "') for part in settings["search_path"].split(",")]
+    listed = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in settings.items())
+    connection.execute(f"""
+        create macro pg_backend_pid() as {os.getpid()}; create macro current_user() as {user}; create macro current_role() as {user};
+        create macro session_user() as {user}; create macro version() as {literal(settings["version"])};
+        create macro current_schema() as {literal(search_path[0])};
+        create macro current_schemas(implicit) as
+          [{", ".join(map(literal, search_path))}]::varchar[] || if(implicit, ['pg_catalog'], []::varchar[]);
+        create macro current_setting(n) as map {{{listed}}}[lower(n)], (n, missing) as map {{{listed}}}[lower(n)]""")
+    schemas = dict.fromkeys(column.schema for column in columns)
+    tables = dict.fromkeys((column.schema, column.table) for column in columns)
+    _fill(connection, "lake_schemas(oid uinteger, nspname varchar)", [(oid_of(schema), schema) for schema in schemas])
     _fill(
         connection,
         "lake_tables(oid uinteger, schema varchar, name varchar, comment varchar)",
-        [(oid_of(".".join(table)), *table, "") for table in tables],
+        [(oid_of(f"{schema}.{table}"), schema, table, "") for schema, table in tables],
     )
     _fill(
         connection,
-        "lake_columns(oid uinteger, position smallint, name varchar, type uinteger, typmod int)",
-        [(oid_of(f"{schema}.{table}"), place, column, kind.oid, typmod) for schema, table, place, column, kind, typmod in columns],
-    )
-    _fill(
-        connection,
-        "lake_types(oid_of uinteger, typname varchar, sqlname varchar, typlen int, typtype varchar, typcategory varchar, typelem uinteger, typarray uinteger)",
-        [*_types()],
+        "lake_columns(oid uinteger, position smallint, name varchar, type uinteger, typmod int, comment varchar)",
+        [(oid_of(f"{c.schema}.{c.table}"), c.position, c.name, c.data_type.oid, c.typmod, c.comment) for c in columns],
     )
     _fill(connection, "lake_settings(name varchar, setting varchar)", [*settings.items()])
-    _fill(connection, "system_tables(oid uinteger, relname varchar)", system)
-    connection.execute((HERE / "functions.sql").read_text() + (HERE / "catalog.sql").read_text())
-    connection.execute("set enable_external_access = false")
+    statements = (HERE / "catalog.sql").read_text()
+    filled = dict.fromkeys(re.findall(r"^insert into (\S+)", statements, re.MULTILINE))
+    connection.execute("".join(f"create table {table} as from _system.{_schema_of(table)}; " for table in filled) + statements)
     return connection
 
 
-def _types() -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
-    for kind in TYPES.values():
-        category, shown = CATEGORIES.get(kind.name, "N"), SQL_NAMES.get(kind.name, kind.name)
-        found.append((kind.oid, kind.name, shown, kind.size, "b", category, 0, kind.array))
-        found.append((kind.array, f"_{kind.name}", f"{shown}[]", -1, "b", "A", kind.oid, 0))
-    for oid, name, size, category, array in OTHERS:
-        found.append(
-            (
-                oid,
-                name,
-                {"varchar": "character varying", "char": '"char"', "bpchar": "character"}.get(name, name),
-                size,
-                "p" if category in "PX" else "b",
-                category,
-                21 if name == "int2vector" else 0,
-                array,
-            )
-        )
-        if array:
-            found.append((array, f"_{name}", f"{name}[]", -1, "p" if category == "P" else "b", "A", oid, 0))
-    return found
+def _schema_of(table: str) -> str:
+    return table if "." in table else f"pg.{table}"
+
+
+def _duckdb_type(name: str) -> str:
+    return f"{_duckdb_type(name[1:])}[]" if name.startswith("_") else DUCKDB.get(name, "varchar")
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]) -> None:
-    values = ", ".join(f"({', '.join(_text(value) if isinstance(value, str) else str(value) for value in row)})" for row in rows)
-    connection.execute(f"create table {table}; insert into {table.split('(', maxsplit=1)[0]} values {values}")
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    values = f"; insert into {table.split('(', maxsplit=1)[0]} values {', '.join(map(literal, rows))}" if rows else ""
+    connection.execute(f"create table {table}{values}")

@@ -29,6 +29,7 @@ from orchestration.connectors.collector.sockets import bind, place, server_conte
 from orchestration.engine.java import machine_memory
 from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
+from orchestration.serving.postgres import catalog
 from orchestration.serving.postgres.activity import MAX_ACTIVE, NAME_BYTES, Activity, Connection, cut
 from orchestration.serving.postgres.address import Address, publish, withdraw
 from orchestration.serving.postgres.databases import Databases
@@ -83,6 +84,7 @@ class Server:
         signal.signal(END, signal.default_int_handler)
         self.plant.group_windows  # noqa: B018 - read once, for all processes
         pyarrow.array([0])  # its allocator reserves 1 GiB at once; in a connection that would count against the limit of memory
+        catalog.system_database()
         gc.freeze()
         activity, processes = Activity(self.connections), set[int]()
         try:
