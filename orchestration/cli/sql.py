@@ -115,4 +115,4 @@ def _engine(folder: Path, plant: "Plant", engine: str) -> "AbstractContextManage
         return nullcontext(DuckDbEngine(plant, Limits()))
     from orchestration.serving.postgres.client import ServerEngine
 
-    return nullcontext(ServerEngine(plant, Limits()))
+    return nullcontext(ServerEngine(loaded(folder), Limits()))

@@ -1,6 +1,5 @@
 """`tidemark sql-server`: the lake for every client of PostgreSQL."""
 
-import getpass
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,19 +29,16 @@ def command(
     """
     from orchestration.conf.load import load
     from orchestration.conf.pipeline_settings import SqlServerSettings
-    from orchestration.serving.postgres.address import Address, published, users_of
+    from orchestration.serving.postgres.address import address_of
 
     conf = load(obj["conf"])
-    settings = conf.sql_server or SqlServerSettings()
     changes: dict[str, Any] = {"host": host, "port": port, "users": users, "certificate": cert, "key": key}
-    settings = replace(settings, **{name: value for name, value in changes.items() if value is not None})
+    settings = replace(conf.sql_server or SqlServerSettings(), **{name: value for name, value in changes.items() if value is not None})
     for problem in settings.problems():
         raise click.UsageError(f"{'.'.join(['sql_server', *map(str, problem.path)])} {problem.text}")
-    passwords, user = users_of(conf.lake, settings.users), getpass.getuser()
-    address = Address(settings.host, settings.port, user, passwords[user], conf.pipeline, settings.certificate is not None)
     if url:
-        click.echo(str(published(conf.lake) or address))
+        click.echo(address_of(conf, settings))
         return
     from orchestration.serving.postgres.server import serve
 
-    serve(conf, settings, passwords, address, lambda line: click.echo(f"tidemark: {line}", err=True))
+    serve(conf, settings, lambda line: click.echo(f"tidemark: {line}", err=True))

@@ -6,6 +6,7 @@ A lock ends with its process, however that ends.
 import fcntl
 import hmac
 import os
+import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,19 +29,19 @@ class Connection(msgspec.Struct, kw_only=True):
     Of other users' connections only pid, user and database are shown.
     """
 
-    pid: int
-    key: bytes = b""
-    slot: int = 0
     user: str
     database: str
+    pid: int = msgspec.field(default_factory=os.getpid)
+    key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(4))
+    slot: int = 0
     client_address: str | None = None
     client_port: int | None = None
     application_name: str | None = None
-    backend_start: datetime | None = None
+    backend_start: datetime | None = msgspec.field(default_factory=lambda: datetime.now(UTC))
     state: str | None = None
     state_change: datetime | None = None
     query_start: datetime | None = None
-    query: str = HIDDEN
+    query: str = ""
 
 
 class Activity:
@@ -79,7 +80,7 @@ class Activity:
     def rows(self) -> list[Connection]:
         """Return all connections, as this one may see them."""
         user = self.own.user if self.own else None
-        return [row if row.user == user else Connection(pid=row.pid, user=row.user, database=row.database) for row in self._all()]
+        return [row if row.user == user else _hidden(row) for row in self._all()]
 
     def cancel(self, pid: int, key: bytes) -> None:
         """End the query of a connection, for a client that knows its key."""
@@ -127,6 +128,10 @@ class Activity:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
                 return byte
         return None
+
+
+def _hidden(row: Connection) -> Connection:
+    return Connection(user=row.user, database=row.database, pid=row.pid, key=b"", backend_start=None, query=HIDDEN)
 
 
 def cut(text: str, most: int) -> str:

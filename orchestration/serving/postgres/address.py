@@ -1,4 +1,4 @@
-"""How a user reaches the server of a lake: files below XDG_STATE_HOME that only this user can read."""
+"""The users of a lake's SQL server, and the address that they connect with."""
 
 import getpass
 import hashlib
@@ -6,12 +6,12 @@ import os
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from urllib.parse import quote
 
-import msgspec
-
+from orchestration.conf.model import Conf
+from orchestration.conf.pipeline_settings import SqlServerSettings
 from orchestration.errors import ConfError
 from orchestration.location import Location
 
@@ -19,43 +19,11 @@ USER = re.compile(r"([A-Za-z0-9_.-]{1,63}):([!-~]{16,})")
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-@dataclass(frozen=True)
-class Address:
-    """`process`: id of the server's; 0 where it does not run."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    database: str
-    is_encrypted: bool
-    process: int = 0
-
-    def __str__(self) -> str:
-        """Return what psql and most clients take; it has the password."""
-        host = EVERYWHERE.get(self.host, self.host)
-        where = f"[{host}]" if ":" in host else host
-        return f"postgresql://{self.user}:{self.password}@{where}:{self.port}/{self.database}" + "?sslmode=require" * self.is_encrypted
-
-
-def published(lake: Location) -> Address | None:
-    """Return the address that a running server of this user has; None if there is none."""
-    try:
-        address = msgspec.json.decode(_file(lake, "json").read_bytes(), type=Address)
-        os.kill(address.process, 0)
-    except (FileNotFoundError, PermissionError, ProcessLookupError, msgspec.DecodeError):
-        return None
-    return address
-
-
-def publish(lake: Location, address: Address) -> None:
-    with NamedTemporaryFile(dir=_file(lake, "json").parent, delete=False) as draft:
-        draft.write(msgspec.json.encode(asdict(address)))
-    Path(draft.name).rename(_file(lake, "json"))
-
-
-def withdraw(lake: Location) -> None:
-    _file(lake, "json").unlink(missing_ok=True)
+def address_of(conf: Conf, settings: SqlServerSettings) -> str:
+    """Return the address that this user connects with, with the password, as psql and most clients take it."""
+    host, user = EVERYWHERE.get(settings.host, settings.host), getpass.getuser()
+    where = f"{user}:{quote(users_of(conf.lake, settings.users)[user], safe='')}@{f'[{host}]' if ':' in host else host}:{settings.port}"
+    return f"postgresql://{where}/{conf.pipeline}" + "?sslmode=require" * bool(settings.certificate)
 
 
 def users_of(lake: Location, file: Path | None) -> dict[str, str]:
@@ -80,19 +48,14 @@ def users_of(lake: Location, file: Path | None) -> dict[str, str]:
 
 
 def _own_password(lake: Location) -> str:
-    file = _file(lake, "password")
+    """Return the password in a file below XDG_STATE_HOME that only this user can read."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tidemark" / "servers"
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = state / f"{hashlib.sha256(str(lake.local.resolve()).encode()).hexdigest()[:16]}.password"
     if not file.exists():
-        with NamedTemporaryFile("w", dir=file.parent) as draft:  # only its owner can read it
+        with NamedTemporaryFile("w", dir=state) as draft:
             draft.write(secrets.token_urlsafe(24))
             draft.flush()
             with suppress(FileExistsError):  # two commands may start at once; the file appears with its password in it
                 os.link(draft.name, file)
     return file.read_text(encoding="utf-8")
-
-
-def _file(lake: Location, suffix: str) -> Path:
-    """One for each lake; its folder is there."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    folder = state / "tidemark" / "servers"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / f"{hashlib.sha256(str(lake.local.resolve()).encode()).hexdigest()[:16]}.{suffix}"

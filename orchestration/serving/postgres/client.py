@@ -10,13 +10,14 @@ import pyarrow as pa
 from psycopg.postgres import types
 from psycopg.types.string import TextLoader
 
+from orchestration.conf.pipeline_settings import SqlServerSettings
 from orchestration.errors import TidemarkError
-from orchestration.serving.postgres.address import published
+from orchestration.serving.postgres.address import address_of
 from orchestration.serving.sql.answer import Answer, Limits, Question, RefusedError, pointed
 from orchestration.storage.marts import snapshot_for
 
 if TYPE_CHECKING:
-    from orchestration.storage.views import Plant
+    from orchestration.conf.model import Conf
 
 ROWS_AT_ONCE, ROWS_OF_A_CHUNK = 10_000, 1000
 NUMBERS = {"int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(), "float8": pa.float64()}
@@ -39,16 +40,15 @@ OF_QUERY = ("0A", "22", "25", "42", "57014")
 
 
 class ServerEngine:
-    """Asks the server that this user runs on the lake. TidemarkError if there is none."""
+    """Asks the server that has the address of this user's conf."""
 
-    def __init__(self, plant: "Plant", limits: Limits) -> None:
-        if (address := published(plant.lake)) is None:
-            raise TidemarkError("you have no sql-server running on this lake: start it with `tidemark sql-server`.")
-        self._lake, self._limits = plant.lake, limits
+    def __init__(self, conf: "Conf", limits: Limits) -> None:
+        self._lake, self._limits = conf.lake, limits
         try:
-            self._connection = psycopg.connect(str(address), autocommit=True, application_name="tidemark sql")
+            address = address_of(conf, conf.sql_server or SqlServerSettings())
+            self._connection = psycopg.connect(address, autocommit=True, application_name="tidemark sql")
         except psycopg.OperationalError as error:
-            raise TidemarkError(f"the sql-server cannot be reached: {str(error).strip()}") from error
+            raise TidemarkError(f"{str(error).splitlines()[0]}; `tidemark sql-server` starts a server where none runs.") from error
         for name in AS_TEXT:
             self._connection.adapters.register_loader(name, TextLoader)
 

@@ -5,7 +5,6 @@ The server itself answers nothing and runs no thread, so that it can fork. A pro
 
 import gc
 import os
-import secrets
 import select
 import signal
 import socket
@@ -16,8 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.compute  # once, for all processes
@@ -31,7 +29,7 @@ from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
 from orchestration.serving.postgres import catalog
 from orchestration.serving.postgres.activity import MAX_ACTIVE, NAME_BYTES, Activity, Connection, cut
-from orchestration.serving.postgres.address import Address, publish, withdraw
+from orchestration.serving.postgres.address import users_of
 from orchestration.serving.postgres.databases import Databases
 from orchestration.serving.postgres.login import login
 from orchestration.serving.postgres.session import Session
@@ -51,23 +49,18 @@ PR_SET_PDEATHSIG = 1
 SIGNALS = {CANCEL, END, signal.SIGINT}
 
 
-def serve(conf: Conf, settings: SqlServerSettings, users: Mapping[str, str], address: Address, notify: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C. `users`: passwords by name. `address`: what this user's commands connect with."""
+def serve(conf: Conf, settings: SqlServerSettings, notify: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    users = users_of(conf.lake, settings.users)
     tls = server_context(TlsSettings(settings.certificate, settings.key) if settings.certificate and settings.key else None)
     try:
         listener = bind(settings.host, settings.port)
-    except OSError as error:
-        where = f"{settings.host}, port {settings.port}"
-        raise TidemarkError(
-            f"the SQL server cannot listen on {where}: {error.strerror}; set sql_server in pipeline.yml, or --port."
-        ) from error
+    except OSError as refused:
+        where = f"the SQL server cannot listen on {settings.host}, port {settings.port}"
+        raise TidemarkError(f"{where}: {refused.strerror}; set sql_server in pipeline.yml, or --port.") from refused
     with listener:
-        publish(conf.lake, replace(address, port=listener.getsockname()[1], process=os.getpid()))
         notify(f'SQL for clients of PostgreSQL at {place(listener)}; connect with psql "$(tidemark sql-server --url)"')
-        try:
-            Server(conf.place, users, tls, settings.connections).serve(listener)
-        finally:
-            withdraw(conf.lake)
+        Server(conf.place, users, tls, settings.connections).serve(listener)
 
 
 @dataclass(frozen=True)
@@ -87,6 +80,7 @@ class Server:
         catalog.system_database()
         gc.freeze()
         activity, processes = Activity(self.connections), set[int]()
+        listener.setblocking(False)  # a client may be gone before it is accepted
         try:
             while True:
                 _reap(processes, activity)
@@ -116,7 +110,8 @@ class Server:
         try:
             landlock.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() == server:
-                Path("/proc/self/oom_score_adj").write_text(TAKEN_FIRST)
+                with suppress(OSError):  # no Linux
+                    Path("/proc/self/oom_score_adj").write_text(TAKEN_FIRST)
                 self._answered(Wire(client), activity)
         except (EOFError, OSError):  # the client is gone
             pass
@@ -152,17 +147,8 @@ class Server:
         client = login(wire, activity, self.users, self.tls)
         if client is None:
             return None
-        address, key = wire.socket.getpeername(), secrets.token_bytes(4)
-        own = Connection(
-            pid=os.getpid(),
-            key=key,
-            user=client.user,
-            database=cut(client.database, NAME_BYTES),
-            client_address=address[0],
-            client_port=address[1],
-            backend_start=datetime.now(UTC),
-            query="",
-        )
+        address, port = wire.socket.getpeername()[:2]
+        own = Connection(user=client.user, database=cut(client.database, NAME_BYTES), client_address=address, client_port=port)
         if not activity.enter(own):
             raise PostgresError("53300", f"sorry, too many clients already: at most {self.connections} connections")
         watch.ends()
@@ -175,7 +161,7 @@ class Server:
         session = Session(wire, databases, settings, watch)
         for name, value in client.settings.items():
             session.change(name, value)
-        wire.write("K", struct.pack("!i", own.pid), key)
+        wire.write("K", struct.pack("!i", own.pid), own.key)
         return session
 
 
@@ -197,7 +183,3 @@ def _end(processes: set[int]) -> None:
     while processes and time.monotonic() < end:
         processes -= {process for process in processes if os.waitpid(process, os.WNOHANG)[0]}
         time.sleep(0.02)
-
-
-if __name__ == "__main__":
-    raise SystemExit("start it by: tidemark --conf CONF sql-server --port PORT --users FILE")

@@ -8,7 +8,6 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -146,30 +145,24 @@ def test_the_process_of_a_connection_does_not_listen_and_ends_first_where_memory
         assert Path(f"/proc/{process.pid}/oom_score_adj").read_text().strip() == "1000"
 
 
-def connected(activity: Activity, pid: int, user: str) -> Connection:
-    row = Connection(pid=pid, key=b"1234", user=user, database="plant", backend_start=datetime.now(UTC), query="")
-    assert activity.enter(row)
-    return row
-
-
 def test_a_connection_sees_what_its_own_user_does_and_of_others_that_they_are_there() -> None:
     activity = Activity(2)
     if (ann := os.fork()) == 0:
-        connected(activity, os.getpid(), "ann")
+        signal.alarm(60)  # however the test ends
+        activity.enter(Connection(user="ann", database="plant"))
         activity.runs("select 'é'" + "x" * 2000, "chart")
         signal.pause()
-    until(lambda: len(activity.rows()) == 1 and activity.rows()[0].user == "ann")
-    connected(activity, os.getpid(), "bob")
-    hidden, own = activity.rows()
-    assert (hidden.user, hidden.state, hidden.query, own.state, own.query) == ("ann", None, "<insufficient privilege>", "idle", "")
+    until(lambda: [row.pid for row in activity.rows()] == [ann])
+    own = Connection(user="bob", database="plant")
+    assert activity.enter(own)
+    hidden, _ = activity.rows()
+    assert (hidden.user, hidden.state, hidden.query, hidden.key) == ("ann", None, "<insufficient privilege>", b"")
     with pytest.raises(PermissionError):
         activity.send(ann, signal.SIGTERM)
-    assert not activity.send(1, signal.SIGTERM)
-    assert activity.own is not None
-    activity.own.user = "ann"
-    shown = activity.rows()[0]
+    own.user = "ann"
+    shown, _ = activity.rows()
     assert (shown.state, len(shown.query.encode()), shown.application_name) == ("active", 1000, "chart")
-    assert activity.send(ann, signal.SIGTERM)
+    assert (activity.send(1, signal.SIGTERM), activity.send(ann, signal.SIGTERM)) == (False, True)
     assert os.waitpid(ann, 0)[0] == ann
     activity.leave(ann)
     assert [row.pid for row in activity.rows()] == [os.getpid()]

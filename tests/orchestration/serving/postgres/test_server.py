@@ -1,5 +1,6 @@
 """`tidemark sql-server` as a command: its address, its users, what it says about mistakes; and `tidemark sql --server`."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from tests.services import tidemark
 
 
 @pytest.fixture
-def conf(server: Served, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The conf of the server that runs, for the user who started it."""
+def conf(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A conf of the lake of the server that runs, with its port."""
     monkeypatch.setenv("XDG_STATE_HOME", str(server.folder / "state"))
-    return server.conf
+    copy = shutil.copytree(server.conf, tmp_path / "conf")
+    pipeline = (copy / "pipeline.yml").read_text().replace("lake: ./lake", f"lake: {server.folder / 'lake'}")
+    (copy / "pipeline.yml").write_text(f"{pipeline}\nsql_server: {{port: {server.port}}}\n")
+    return copy
 
 
 def refused(conf: Path, *arguments: str) -> str:
@@ -37,7 +41,10 @@ def test_commands_that_begin_at_once_make_one_password(conf: Path, tmp_path: Pat
     with ThreadPoolExecutor(3) as pool:
         assert len({*pool.map(lambda _: tidemark(conf, "sql-server", "--url").stdout, range(3))}) == 1
     assert {file.stat().st_mode & 0o777 for file in tmp_path.rglob("*.password")} == {0o600}
-    assert "start it with `tidemark sql-server`" in refused(conf, "sql", "--server", "select 1")
+
+
+def test_where_no_server_runs_the_command_line_says_how_to_start_one(server: Served) -> None:
+    assert "`tidemark sql-server` starts a server where none runs" in refused(server.conf, "sql", "--server", "select 1")
 
 
 @pytest.mark.parametrize("line", ["ann:short", "ann and bob:0123456789abcdef", "bob:0123456789abcdef"])
