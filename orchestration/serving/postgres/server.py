@@ -134,6 +134,8 @@ class Server:
             return
         except TimeoutError:
             problem = PostgresError("57P05", "terminating connection due to idle-session timeout")
+        except MemoryError:
+            problem = PostgresError("53200", "out of memory; the connection ends with it")
         except PostgresError as error_of_login:
             problem = error_of_login
         except (ProtocolError, struct.error, ValueError) as mistake:

@@ -28,7 +28,7 @@ GIANT = (
     "declare x cursor with hold for " * 1_000 + "select 1",
     "select 1;" * 10_000,
 )
-UNTOLD = (SECRET, *USERS.values(), ".py")
+UNTOLD = (SECRET, *USERS.values(), ".py", "Traceback")
 OWN = (*listed(Path(__file__).parent / "attacks.sql"), *GIANT)
 
 
