@@ -17,6 +17,7 @@ from orchestration.serving.postgres.datatypes import DataType, modifier_of, type
 from orchestration.serving.sql.duckdb_engine import SETTINGS, create_views
 from orchestration.storage.delta import each_table_opened_once, literal, open_table
 from orchestration.storage.duckdb_view import quoted
+from orchestration.storage.grains import grain_of
 from orchestration.storage.views import View
 
 HERE = Path(__file__).parent
@@ -54,6 +55,8 @@ class Column:
     data_type: DataType
     typmod: int
     comment: str
+    grain: str
+    """What a row of its table is; may be empty."""
 
 
 def columns_of(views: Sequence[View]) -> list[Column]:
@@ -66,7 +69,7 @@ def columns_of(views: Sequence[View]) -> list[Column]:
             rows, comments = connection.sql(f"select * from {quoted(schema)}.{quoted(table)}"), _comments(view)
             for position, (name, duckdb_type) in enumerate(zip(rows.columns, rows.types, strict=True), 1):
                 data_type, typmod = type_of(duckdb_type), modifier_of(duckdb_type)
-                columns.append(Column(schema, table, position, name, data_type, typmod, comments.get(name, "")))
+                columns.append(Column(schema, table, position, name, data_type, typmod, comments.get(name, ""), grain_of(view)))
     return columns
 
 
@@ -126,12 +129,12 @@ def catalog(columns: Sequence[Column], settings: Mapping[str, str]) -> duckdb.Du
           [{", ".join(map(literal, search_path))}]::varchar[] || if(implicit, ['pg_catalog'], []::varchar[]);
         create macro current_setting(n) as map {{{listed}}}[lower(n)], (n, missing) as map {{{listed}}}[lower(n)]""")
     schemas = dict.fromkeys(column.schema for column in columns)
-    tables = dict.fromkeys((column.schema, column.table) for column in columns)
+    tables = {(column.schema, column.table): column.grain for column in columns}
     _fill(connection, "lake_schemas(oid uinteger, nspname varchar)", [(oid_of(schema), schema) for schema in schemas])
     _fill(
         connection,
         "lake_tables(oid uinteger, schema varchar, name varchar, comment varchar)",
-        [(oid_of(f"{schema}.{table}"), schema, table, "") for schema, table in tables],
+        [(oid_of(f"{schema}.{table}"), schema, table, grain) for (schema, table), grain in tables.items()],
     )
     _fill(
         connection,

@@ -17,6 +17,8 @@ create table system_columns as
   from (select oid, unnest(string_split(columns, ', ')) as column_and_type, generate_subscripts(string_split(columns, ', '), 1) as position from relations) r
   join sql_types t on t.typname = string_split(column_and_type, ' ')[2];
 insert into pg_attribute by name from attributes('system_columns');
+-- Names that no query has, so that an argument of a macro is never taken for them.
+create table type_names as select oid as of_type, typname as internal, sqlname as shown from sql_types;
 insert into pg_type by name
   select * exclude (sqlname), 11 as typnamespace, 10 as typowner, typlen > 0 as typbyval, true as typisdefined, ',' as typdelim, 0 as typrelid,
     '-' as typmodin, '-' as typmodout, '-' as typanalyze, false as typnotnull, 0 as typbasetype, -1 as typtypmod, 0 as typndims from sql_types;
@@ -27,9 +29,9 @@ create macro to_regclass(x) as coalesce(try_cast(x as bigint), (select min(c.oid
 create macro to_regproc(x) as coalesce(try_cast(x as bigint), (select min(oid) from pg_proc where proname = x::varchar));
 create macro regproc_name(x) as replace(x, 'pg_catalog.', '');
 create macro to_regnamespace(x) as coalesce(try_cast(x as bigint), (select min(oid) from pg_namespace where nspname = x::varchar));
-create macro format_type(o, m) as (select sqlname ||
-  if(typname = 'numeric' and coalesce(m, -1) > 0, '(' || ((m - 4) >> 16)::varchar || ',' || ((m - 4) & 65535)::varchar || ')', '') from sql_types t where t.oid = o);
-create macro to_regtype(x) as coalesce(try_cast(x as bigint), (select min(oid) from sql_types where x::varchar in (typname, sqlname)));
+create macro format_type(o, m) as (select shown || if(of_type = 1700 and coalesce(m, -1) > 0,
+  '(' || ((m - 4) >> 16)::varchar || ',' || ((m - 4) & 65535)::varchar || ')', '') from type_names where of_type = o);
+create macro to_regtype(x) as coalesce(try_cast(x as bigint), (select min(of_type) from type_names where x::varchar in (internal, shown)));
 create macro pg_get_userbyid(o) as current_user;
 create macro pg_table_is_visible(o) as (select coalesce(bool_or(relkind is not null), false) from pg_class where pg_class.oid = o);
 create macro pg_type_is_visible(o) as true;
@@ -42,6 +44,7 @@ create macro pg_get_partkeydef(a) as null::varchar;
 create macro pg_get_functiondef(a) as null::varchar;
 create macro pg_get_function_arguments(a) as null::varchar;
 create macro pg_get_function_identity_arguments(a) as null::varchar;
+create macro pg_get_function_sqlbody(a) as null::varchar;
 create macro pg_get_function_result(a) as null::varchar;
 create macro pg_get_triggerdef(a) as null::varchar, (a, b) as null::varchar;
 create macro pg_get_ruledef(a) as null::varchar, (a, b) as null::varchar;

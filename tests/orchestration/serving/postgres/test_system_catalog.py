@@ -1,5 +1,6 @@
 """system_catalog.json has what a PostgreSQL 15 has; a catalog shows it, and what the columns of the lake mean."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,14 @@ def test_the_file_is_what_a_postgresql_15_has() -> None:
         assert system_catalog(postgres) == FILE.read_text()
 
 
-def test_a_column_has_the_comment_that_its_table_declares(tmp_path: Path) -> None:
+def test_a_table_has_its_grain_and_a_column_the_comment_that_the_table_declares(tmp_path: Path) -> None:
     location = Location(tmp_path / "readings")
     create(location, READINGS)
     database = catalog(columns_of([View("silver.readings", (Part(location),))]), DEFAULTS | {"database": "lake", "user": "me"})
     rows = database.sql("""
         select attname, col_description(attrelid, attnum) from pg_attribute where attrelid = to_regclass('silver.readings')""")
+    grain = database.sql("select obj_description(to_regclass('silver.readings'), 'pg_class')")
+    assert grain.fetchall() == [("One accepted measurement.",)]
     assert dict(rows.fetchall()) == {field.name: field.metadata[b"comment"].decode() for field in READINGS}
 
 
@@ -36,3 +39,11 @@ def test_system_tables_and_views_have_their_columns(server: Served) -> None:
             select attname, format_type(atttypid, atttypmod) from pg_catalog.pg_attribute
             where attrelid = 'information_schema.schemata'::regclass and attnum > 0 order by attnum limit 2""").fetchall()
     assert rows == [("catalog_name", "name"), ("schema_name", "name")]
+
+
+def test_psql_describes_all_kinds_of_objects(server: Served) -> None:
+    letters = ("", "t", "n+", "u", "l+", "f", "f+", "v", "i", "T", "TS", "x", "b", "dp", "F", "p", "Rp", "C", "L", "A", "o", "S+")
+    asked = [word for letter in (*letters, "t+ silver.readings") for word in ("-c", rf"\d{letter}".replace(r"\dl", r"\l"))]
+    answered = subprocess.run(["psql", "-XAt", server.url(), *asked], capture_output=True, text=True, check=True)
+    assert "ERROR" not in answered.stderr
+    assert answered.stdout.splitlines()[-1].endswith("|One accepted measurement.")
