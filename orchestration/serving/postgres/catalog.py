@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 import pyarrow as pa
 
+from orchestration.serving.postgres.activity import Connection
 from orchestration.serving.postgres.datatypes import DataType, modifier_of, type_of
 from orchestration.serving.sql.duckdb_engine import SETTINGS, create_views
 from orchestration.storage.delta import each_table_opened_once, literal, open_table
@@ -143,9 +144,27 @@ def catalog(columns: Sequence[Column], settings: Mapping[str, str]) -> duckdb.Du
     )
     _fill(connection, "lake_settings(name varchar, setting varchar)", [*settings.items()])
     statements = (HERE / "catalog.sql").read_text()
-    filled = dict.fromkeys(re.findall(r"^insert into (\S+)", statements, re.MULTILINE))
+    filled = dict.fromkeys([*re.findall(r"^insert into (\S+)", statements, re.MULTILINE), "pg_stat_activity"])
     connection.execute("".join(f"create table {table} as from _system.{_schema_of(table)}; " for table in filled) + statements)
     return connection
+
+
+def show_activity(connection: duckdb.DuckDBPyConnection, rows: Sequence[Connection]) -> None:
+    """Put the connections of the server into pg_stat_activity. A query of this database that still runs ends."""
+    cells = [
+        (
+            *(row.pid, row.user, row.database, row.client_address, row.client_port, row.application_name),
+            *(row.backend_start, row.state, row.state_change, row.query_start, row.query),
+        )
+        for row in rows
+    ]
+    names = "pid, usename, datname, client_addr, client_port, application_name, backend_start, state, state_change, query_start, query"
+    connection.execute("rollback; delete from pg_stat_activity")
+    connection.execute(f"""
+        insert into pg_stat_activity by name
+          select *, 'client backend' as backend_type, 16384 as datid, 10 as usesysid
+          from (values {", ".join(map(literal, cells))}) as t({names});
+        begin transaction read only""")
 
 
 def _schema_of(table: str) -> str:

@@ -95,6 +95,8 @@ class Databases:
     def _ask_catalog(self, text: str) -> duckdb.DuckDBPyRelation:
         translated = as_duckdb(text)
         self.running = connection = self.catalog()
+        if "pg_stat_activity" in text.lower():
+            catalog.show_activity(connection, self.activity.rows())
         return self._bound(checked(connection, translated, _is_hidden_in_catalog), translated)
 
     def _ask_lake(self, text: str, in_transaction: bool, is_of_session: bool) -> duckdb.DuckDBPyRelation:

@@ -190,3 +190,6 @@ FROM (SELECT * FROM gold.aggregates) "Custom SQL Query" GROUP BY 1, 2 HAVING (CO
 
 -- DataGrip: states of the server
 select current_database() as a, current_schemas(false) as b, pg_catalog.pg_is_in_recovery() as c, case when pg_catalog.txid_current() is null then 0 else 1 end as d, pg_catalog.pg_postmaster_start_time() as e;
+
+-- DBeaver: sessions
+SELECT sa.* FROM pg_catalog.pg_stat_activity sa;
