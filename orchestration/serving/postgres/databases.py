@@ -27,7 +27,10 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View
 
 FUNCTIONS = (Path(__file__).parent / "functions.sql").read_text()
-AS_POSTGRES = "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; set preserve_identifier_case = false"
+AS_POSTGRES = (
+    "set integer_division = true; set default_null_order = 'postgres'; set enable_progress_bar = false; "
+    "set preserve_identifier_case = false"
+)
 OF_SESSION = re.compile(r"version|current_(schemas?|database|catalog|user|role)|session_user|user|quote_ident|txid_current", re.IGNORECASE)
 """Words by which a query without a table asks for what its session is."""
 UNBOUND = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
@@ -198,17 +201,13 @@ class Databases:
         """Say of a table that is not there which one may be meant."""
         if table := NO_TABLE.search(problem.message):
             names = duckdb_views(self.plant, self.pinned or snapshot_for(self.plant.lake, ""))
-            is_there = table[1].lower() in names
-            why = (
-                "one query cannot ask the catalog and tables of the lake"
-                if is_there
-                else f"there is no table {table[1]}{hint(table[1], names)}"
-            )
-            return PostgresError("0A000" if is_there else "42P01", why, position=problem.position)
+            if table[1].lower() in names:
+                return PostgresError("0A000", "one query cannot ask the catalog and tables of the lake", position=problem.position)
+            return PostgresError("42P01", f"there is no table {table[1]}{hint(table[1], names)}", position=problem.position)
         return problem
 
 
 def _is_hidden_in_catalog(name: str, is_called: bool) -> bool:
-    """Say whether a query of the catalog may not have a name: its database holds nothing secret, and has tables and macros of pg_catalog."""
+    """Say whether a query of the catalog may not have a name. Its database holds nothing secret, and has what pg_catalog has."""
     is_own = name.startswith("pg_") or name in {"format_type", "current_setting", "information_schema", "_nformation_schema"}
     return bool(re.fullmatch(r"(duckdb|pragma|sqlite)_.+", name)) or (is_called and not is_own and is_hidden(name, is_called))

@@ -58,10 +58,10 @@ def worded(error: Exception, text: str) -> PostgresError:
 
 def _position(raw: str, text: str) -> int:
     """Find the character of the query that the caret stands below, from 1; 0 where there is none."""
-    place = PLACE.search(raw)
-    if place is None:
+    match = PLACE.search(raw)
+    if match is None:
         return 0
-    number, shown, indent = int(place[1]), place[2], len(place[3]) - len(f"LINE {place[1]}: ")
+    number, shown, indent = int(match[1]), match[2], len(match[3]) - len(f"LINE {match[1]}: ")
     start = sum(len(line) + 1 for line in text.split("\n")[: number - 1])
     part = shown.removeprefix("...").removesuffix("...")
     at = max(text.find(part, start), text.find(part))  # a query within another, while it runs, has more lines
