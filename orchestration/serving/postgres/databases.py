@@ -3,7 +3,9 @@
 They are DuckDB's, in memory, as the DuckDB engine makes them: with views of these tables alone, and locked.
 """
 
+import functools
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -193,9 +195,15 @@ class Databases:
                 views |= {name: view for name, view in duckdb_views(self.plant, of_marts).items() if name.startswith("marts.")}
             columns = catalog.columns_of([*views.values()])
             self._catalog, self._of_catalog = catalog.catalog(columns, self.settings), basis
+            for name, number in (("pg_cancel_backend", signal.SIGUSR1), ("pg_terminate_backend", signal.SIGTERM)):
+                send = functools.partial(self._send, number)
+                self._catalog.create_function(name, send, ["INTEGER"], "BOOLEAN", side_effects=True)
             self._catalog.execute(f"set TimeZone = {literal(self.settings['timezone'])}; {AS_POSTGRES}")
             self._catalog.execute("set lock_configuration = true; begin transaction read only")
         return self._catalog
+
+    def _send(self, number: signal.Signals, pid: int) -> bool:
+        return self.activity.send(pid, number)
 
     def _hinted(self, problem: PostgresError) -> PostgresError:
         """Say of a table that is not there which one may be meant."""

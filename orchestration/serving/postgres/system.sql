@@ -108,8 +108,6 @@ create macro substring(a, b) as if(try_cast(b as bigint) is null, nullif(regexp_
 create macro bpchar(a) as a::varchar;
 create macro pg_tablespace_size(a) as 0::bigint;
 create macro pg_blocking_pids(a) as []::int[];
-create macro pg_cancel_backend(a) as false;
-create macro pg_terminate_backend(a) as false;
 create macro host(a) as a::varchar;
 create macro encode(a, f) as a::varchar;
 create macro acldefault(a, b) as null::varchar[];

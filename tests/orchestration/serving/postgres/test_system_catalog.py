@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from orchestration.location import Location
@@ -47,3 +48,15 @@ def test_psql_describes_all_kinds_of_objects(server: Served) -> None:
     answered = subprocess.run(["psql", "-XAt", server.url(), *asked], capture_output=True, text=True, check=True)
     assert "ERROR" not in answered.stderr
     assert answered.stdout.splitlines()[-1].endswith("|One accepted measurement.")
+
+
+def test_a_user_ends_an_own_connection_that_pg_stat_activity_names(server: Served) -> None:
+    with server.connect() as own, server.connect(application_name="other") as other, server.connect("bob") as bob:
+        other.execute("select 1")  # its name is noted with a query
+        (pid,) = own.execute("select pid from pg_stat_activity where application_name = 'other'").fetchone() or (0,)
+        with pytest.raises(psycopg.Error):
+            bob.execute("select pg_terminate_backend(%s::int)", [pid])
+        other.execute("select 1")
+        assert own.execute("select pg_terminate_backend(%s::int)", [pid]).fetchone() == (True,)
+        with pytest.raises(psycopg.OperationalError):
+            other.execute("select 1")
