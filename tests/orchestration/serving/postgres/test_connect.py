@@ -21,7 +21,7 @@ def test_a_block_of_python_reads_the_lake(block: str, server: Served, monkeypatc
 
 @pytest.mark.parametrize("line", PSQL)
 def test_psql_answers_at_the_address_that_the_command_prints(line: str, server: Served) -> None:
-    line = line.replace("tidemark sql-server", f"tidemark --conf {server.conf} sql-server")
+    line = line.replace("tidemark sql-server", f"tidemark --conf {server.conf} sql-server --port {server.port}")
     environment = os.environ | {"PATH": f"{REPOSITORY}/.venv/bin:{os.environ['PATH']}", "XDG_STATE_HOME": str(server.folder / "state")}
     done = subprocess.run(["bash", "-c", line], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
     assert "temperature" in done.stdout
