@@ -24,15 +24,15 @@ GRAINS = {
     "gold.measures": "One closed window of one device in which something is known.",
     "gold.alerts": "One change of state of one entity under one alert.",
 }
-"""By SQL name; a view of one group or flow has that of its table."""
+"""Meanings of a row by SQL name; a view of one group or flow has that of its table."""
 OF_TABLE = ("sessions", "pairs", "states", "measures")
 
 
 def grain_of(view: View) -> str:
     """Return what a row of a view is; empty where nothing says so."""
     name = view.name.split(".", 1)[1]
-    kinds = (known for known in GRAINS if known.startswith("gold.") and view.name.startswith("gold."))
-    of_kind = next((GRAINS[known] for known in kinds if name.endswith(known.replace("gold.", "_"))), "")
+    tables = (table for table in GRAINS if table.startswith("gold.") and view.name.startswith("gold."))
+    of_kind = next((GRAINS[table] for table in tables if name.endswith(table.replace("gold.", "_"))), "")
     table = view.parts[0].location.name
     of_flow = GRAINS.get(f"gold.{table}", "") if table in OF_TABLE and not name.endswith("_visits") else ""
     return GRAINS.get(view.name) or of_flow or of_kind

@@ -1,4 +1,4 @@
-"""What clients ask of pg_catalog and information_schema, as tables in a database of its own, which can open no file."""
+"""Tables of pg_catalog and information_schema, for what clients ask about the lake: in a database of its own, which can open no file."""
 
 import functools
 import json
@@ -57,7 +57,7 @@ class Column:
     typmod: int
     comment: str
     grain: str
-    """What a row of its table is; may be empty."""
+    """The meaning of a row of its table; may be empty."""
 
 
 def columns_of(views: Sequence[View]) -> list[Column]:

@@ -41,10 +41,10 @@ class CopyOut:
 def read_copy(query: Query, listed: Sequence[Word]) -> tuple[Query, CopyForm]:
     """Read the query and the form of a COPY statement. PostgresError for one that writes or opens a file. `listed`: its words."""
     depth, to = 0, None
-    for place, word in enumerate(listed):
+    for index, word in enumerate(listed):
         depth += (word.text == "(") - (word.text == ")")
         if not depth and word.name.lower() in {"to", "from"}:
-            to = place
+            to = index
             break
     if to is None or to < 2 or to + 1 == len(listed):
         raise PostgresError("42601", "COPY takes a table or a query in parentheses, TO STDOUT")

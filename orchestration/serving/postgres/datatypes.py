@@ -53,7 +53,7 @@ TYPES = {
         *(INT4, INT8, OID, NUMERIC, TEXT, JSON),
     )
 }
-"""By PostgreSQL's internal name."""
+"""Types by PostgreSQL's internal name."""
 QUOTED = {"text", "bytea", "json", "interval", "timestamp", "timestamptz"}
 """Types whose texts may hold what separates the elements of an array."""
 OF_DUCKDB = {
@@ -67,7 +67,7 @@ OF_DUCKDB = {
     "time_ns": TYPES["time"],
     "int64": INT8,
 }
-"""By DuckDB's name; the others are texts."""
+"""Types by DuckDB's name; the others are texts."""
 SQL_NAMES = {
     "bool": "boolean",
     "int2": "smallint",

@@ -17,7 +17,7 @@ from orchestration.serving.sql.sql_words import Word
 ROWS_AT_ONCE, WIDE_ROWS_AT_ONCE = 10_000, 2_000
 """Rows of a batch: fewer where a value may be long, since a batch of 2 GiB fails."""
 SETTLED_BYTES = 1 << 25
-"""What is read ahead of a portal when another query comes; if there is more, the portal keeps its database for itself."""
+"""How much is read ahead of a portal when another query comes; if there is more, the portal keeps its database for itself."""
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -107,8 +107,8 @@ def portal_of(relation: duckdb.DuckDBPyRelation, names: Sequence[str]) -> Portal
 
     def start(is_binary: Sequence[bool]) -> Batches:
         columns = [
-            (data_type.as_value if in_binary else data_type.as_text).format(f"#{place}")
-            for place, (data_type, in_binary) in enumerate(zip(types, is_binary, strict=True), 1)
+            (data_type.as_value if in_binary else data_type.as_text).format(f"#{number}")
+            for number, (data_type, in_binary) in enumerate(zip(types, is_binary, strict=True), 1)
         ]
         return iter(relation.project(", ".join(columns)).to_arrow_reader(count))
 

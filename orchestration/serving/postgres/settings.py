@@ -127,9 +127,9 @@ class Settings:
     def reset(self, words: Sequence[Word]) -> None:
         """RESET name, or ALL."""
         name = _joined(words)
-        for each in [*self.values] if name == "all" else [name]:
-            if each not in FIXED and self.values.get(each) != (value := self._default(each)):
-                self.change(each, value)
+        for changed in [*self.values] if name == "all" else [name]:
+            if changed not in FIXED and self.values.get(changed) != (value := self._default(changed)):
+                self.change(changed, value)
 
     def shown(self, words: Sequence[Word]) -> dict[str, list[str]]:
         """Return what SHOW answers, by column."""

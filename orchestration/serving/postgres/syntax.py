@@ -38,7 +38,7 @@ def column_names(query: str, columns: Sequence[str]) -> Sequence[str]:
     if all(PLAIN.fullmatch(column) for column in columns):
         return columns
     listed = _select_list(tree(query))
-    stars = [place for place, item in enumerate(listed) if item["class"] == "STAR"]
+    stars = [number for number, item in enumerate(listed) if item["class"] == "STAR"]
     if len(stars) > 1 or (not stars and len(listed) != len(columns)):
         return columns
     if stars:  # one star takes what the others leave
