@@ -38,8 +38,14 @@ lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, 
 	  pyproject.toml -o requirements.lock
 	echo 'uv==0.13.9' | .venv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header \
 	  --no-annotate - -o requirements-uv.lock
+	for tool in superset pgadmin python; do .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header \
+	  --no-annotate tests/tools/$$tool.in -o tests/tools/$$tool.txt; done
 
 ADVISORIES ?= artifacts/advisories/vulns
+.PHONY: system-catalog
+system-catalog: install servers ## write the tables, types and functions of a PostgreSQL 15 to system_catalog.json, for the SQL server
+	$(PY) -m tests.orchestration.serving.postgres.write_system_catalog
+
 .PHONY: audit
 audit: install ## name known holes of the locked versions, by PyPA's advisory database; ADVISORIES=folder where it was brought by hand
 	test -d $(ADVISORIES) || git clone --quiet --depth 1 https://github.com/pypa/advisory-database artifacts/advisories
@@ -81,7 +87,7 @@ demo-live: install ## events that keep coming, all flows, and the live page at h
 	@$(TIDEMARK) simulate --to landing --rate 500 & trap "kill $$!" EXIT; $(TIDEMARK) up
 
 # A program, and the Debian package that brings it.
-SERVERS := bwrap=bubblewrap chromium=chromium postgres=postgresql mosquitto=mosquitto prometheus=prometheus \
+SERVERS := chromium=chromium postgres=postgresql mosquitto=mosquitto prometheus=prometheus \
   prometheus-alertmanager=prometheus-alertmanager
 
 .PHONY: servers
@@ -108,7 +114,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install servers ## the long ones of the tests, of which `make test` has shorter ones; property tests with all examples
-	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (bi or cluster or damage or dbt or defects or kill or planted or snapshots)"
+	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (cluster or damage or dbt or defects or kill or planted or snapshots or tools)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -157,11 +163,6 @@ cluster: install ## as root: a master and two workers in network namespaces, one
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	$(PY) -m pytest -v -rP -m planted tests/planted
 
-READS ?= 1000
-.PHONY: bi
-bi: install servers ## READS=1000 reads over two tables by BI servers, sql-server and DuckDB while both are written; and what BI clients may take
-	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/serving/bi
-
 .PHONY: dbt
 dbt: install ## kill builds of marts at eight places: the next one makes what a full rebuild makes
 	$(PY) -m pytest -v -m "" tests/orchestration/serving/dbt
@@ -196,6 +197,24 @@ check: install ## style, types, and the shape of the tree
 	test -x .venv-others/bin/python || $(PYTHON) -m venv .venv-others
 	.venv/bin/uv pip install --quiet --compile-bytecode --python .venv-others/bin/python --require-hashes -r $<
 	touch $@
+
+TOOLS := artifacts/tools
+TOOLS_OF_DEBIAN := r-cran-rpostgresql r-cran-dbplyr odbc-postgresql unixodbc
+$(TOOLS)/%/installed: tests/tools/%.txt | .venv/installed
+	.venv/bin/uv venv --quiet --clear --python $(PYTHON) $(@D)
+	.venv/bin/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python -r $<
+	touch $@
+
+$(TOOLS)/node/installed: tests/tools/package.json
+	mkdir -p $(@D) && cp $< $(@D)
+	if command -v npm >/dev/null; then cd $(@D) && npm install --silent --ignore-scripts --no-audit --no-fund && touch installed; \
+	  else echo "npm is missing: the tests of Node's drivers are left out" >&2; fi
+
+.PHONY: tools
+tools: install servers $(TOOLS)/superset/installed $(TOOLS)/pgadmin/installed $(TOOLS)/python/installed $(TOOLS)/node/installed ## Superset, pgAdmin, pgjdbc, R and others connect to `tidemark sql-server` and do their work; the chart is artifacts/tools/superset.png
+	test "$$(id -u)" != 0 || dpkg -s $(TOOLS_OF_DEBIAN) >/dev/null 2>&1 || \
+	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends $(TOOLS_OF_DEBIAN) >/dev/null; }
+	$(PY) -m pytest -rPs -m tools tests/tools
 
 NAME ?= medallion
 ARGS ?=

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 PROGRAMS = {
     "alertmanager": "prometheus-alertmanager",
-    "bubblewrap": "bwrap",
     "chromium": "chromium",
     "mosquitto": "mosquitto",
     "postgres": "postgres",
@@ -44,7 +43,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Counts and seeds; what a test is left out or taken by is a marker."""
     options = parser.getgroup("tidemark")
     options.addoption("--hostile", type=int, default=10_000, help="hostile payloads of the topic `fuzz`")
-    options.addoption("--reads", type=int, default=1000, help="reads of the topic `bi` beside a writer")
     options.addoption("--minutes", type=float, default=3.0, help="how long the topic `soak` disturbs a plant")
     options.addoption("--room", type=Path, help="folder with the three files of README's walk-through")
     options.addoption("--seed", type=int, help="of what a test makes at random; without it each test has its own")

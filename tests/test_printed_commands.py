@@ -50,7 +50,7 @@ ELSEWHERE = {
     r"tidemark backfill": "tests/orchestration/jobs/test_backfill.py",
     r"tidemark dbt": "tests/orchestration/serving/dbt",
     r'tidemark sql "select device_id, longest_gap_hours': "tests/orchestration/serving/dbt: of marts",
-    r"tidemark (sql-server|serve)": "tests/orchestration/serving, tests/orchestration/web",
+    r"(\.venv/bin/)?tidemark (sql-server|serve|sql --server)|psql ": "tests/orchestration/serving, tests/orchestration/web",
     r"tidemark (collect|alerts (ack|watch|resend)|sinks)": "tests/orchestration/connectors, tests/orchestration/alerts",
     r"tidemark doctor|tidemark init": "tests/orchestration/cli, tests/orchestration/conf/test_init.py",
     r"tidemark preview --source hall": "tests/orchestration/cli/test_preview.py",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestration.cli.option_types import FILE, PATH, text_of
-from orchestration.errors import TidemarkError
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
@@ -32,10 +31,13 @@ EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.rea
 )
 @click.option(
     "--engine",
-    type=click.Choice(["duckdb", "spark", "server"]),
+    type=click.Choice(["duckdb", "spark"]),
     default="duckdb",
     show_default=True,
-    help="The SQL engine. duckdb: answers at once. spark: Spark's SQL, starts a JVM first. server: DuckDB in your running sql-server.",
+    help="The SQL engine. duckdb: answers at once. spark: Spark's SQL, starts a JVM first.",
+)
+@click.option(
+    "--server", is_flag=True, help="Ask your running sql-server, whose SQL is DuckDB's with PostgreSQL's rules of division and order."
 )
 @click.option(
     "--format", type=click.Choice(["table", "csv", "json", "parquet"]), default="table", show_default=True, help="How to print the rows."
@@ -50,6 +52,7 @@ def command(
     snapshot: int | None,
     at: datetime | None,
     engine: str,
+    server: bool,
     format: str,
     output: Path | None,
 ) -> int:
@@ -65,9 +68,11 @@ def command(
         raise click.UsageError("give --snapshot or --at, not both")
     if query is not None and file is not None:
         raise click.UsageError("give a query or --file, not both")
+    if server and engine == "spark":
+        raise click.UsageError("give --server or --engine spark, not both")
     text = "" if file is None else text_of(file)
     options = {"snapshot_id": snapshot, "at": at and at.replace(tzinfo=UTC), "format": format, "output": output}
-    with _session(obj["conf"], engine, options) as session:
+    with _session(obj["conf"], "server" if server else engine, options) as session:
         if query is not None:
             session.answer(query)
             return 0
@@ -108,8 +113,6 @@ def _engine(folder: Path, plant: "Plant", engine: str) -> "AbstractContextManage
         from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 
         return nullcontext(DuckDbEngine(plant, Limits()))
-    from orchestration.serving.sql.client import ServerEngine, address_of
+    from orchestration.serving.postgres.client import ServerEngine
 
-    if (address := address_of(plant.lake)) is None:
-        raise TidemarkError("you have no sql-server running on this lake: start it with `tidemark sql-server`.")
-    return nullcontext(ServerEngine(address))
+    return nullcontext(ServerEngine(loaded(folder), Limits()))

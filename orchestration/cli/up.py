@@ -27,7 +27,7 @@ def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
     alerts      fast alerts, as `tidemark alerts watch` does; if an alert has `fast: true`
     problems    messages about what is wrong; if a channel has `problems: true`
     page        the live page, as `tidemark serve` does
-    sql-server  queries over HTTP, as `tidemark sql-server` does; if pipeline.yml has `sql_server`
+    sql-server  SQL for clients of PostgreSQL, as `tidemark sql-server` does; if pipeline.yml has `sql_server`
 
     A part that fails for a temporary reason is started again after 1 s, then 2 s, at most once a minute. A part that fails for a lasting
     reason, such as a damaged checkpoint, stays stopped until the conf changes; `tidemark status` says why. Streams that report nothing for

@@ -216,12 +216,27 @@ class PageSettings(Setting):
 
 @dataclass(frozen=True)
 class SqlServerSettings(Setting):
-    """`tidemark up` runs `tidemark sql-server` too, and both take this."""
+    """`tidemark up` runs `tidemark sql-server` too, and both take this. Nothing here changes a result of the pipeline."""
 
-    port: Port = Field(default=8642, examples=[8642])
-    """On 127.0.0.1. 0: any free port."""
+    host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
+    """Address to listen on; one that other machines reach needs a certificate."""
+    port: Port = Field(default=5433, examples=[5433])
+    """0: any free port, which is told at the start."""
     users: OrAbsent[AbsolutePath] = Field(default=None, examples=["./users.txt"])
-    """A file of NAME:TOKEN lines that only you can read. Left out: you, with a new token at each start."""
+    """A file of NAME:PASSWORD lines that only you can read, read at the start. Left out: you, with the password that
+    `tidemark sql-server --url` prints."""
+    certificate: OrAbsent[AbsolutePath] = Field(default=None, examples=["./tls/server.crt"])
+    """The server's certificate, with those between it and its root behind it, in PEM."""
+    key: OrAbsent[AbsolutePath] = Field(default=None, examples=["./tls/server.key"])
+    """The private key of the certificate."""
+    connections: Whole = Field(default=20, ge=1, le=1000)
+    """Connections at once; each takes 70 to 95 MiB once it has asked something."""
+
+    def problems(self) -> Iterator[Problem]:
+        if bool(self.certificate) != bool(self.key):
+            yield Problem((), "has one of certificate and key; set both")
+        elif not self.certificate and not is_loopback(self.host):
+            yield Problem(("host",), f"is {quoted(self.host)}, which other machines reach; set certificate and key, or keep 127.0.0.1")
 
 
 @dataclass(frozen=True)
@@ -260,8 +275,8 @@ class PipelineFile(Setting):
     pipeline."""
     page: PageSettings = Field(default_factory=PageSettings, examples=[{"port": 8643}])
     """Address of the live page. Nothing here changes a result of the pipeline."""
-    sql_server: OrAbsent[SqlServerSettings] = Field(default=None, examples=[{"port": 8642}])
-    """Queries over HTTP, as a part of `tidemark up`. Left out: it does not run there."""
+    sql_server: OrAbsent[SqlServerSettings] = Field(default=None, examples=[{"port": 5433}])
+    """SQL for clients of PostgreSQL, as a part of `tidemark up`. Left out: it does not run there."""
     traces: Address | None = Field(default=None, examples=["http://127.0.0.1:4318/v1/traces"])
     """Address of an OpenTelemetry collector that gets a span for each batch, by OTLP over HTTP. Absent or null: none. Nothing here
     changes a result of the pipeline."""

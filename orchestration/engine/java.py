@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from orchestration.errors import TidemarkError
 
 OLDEST = 17
@@ -67,7 +69,6 @@ def heap_of(driver_memory: str | None) -> str:
 
 def machine_memory() -> int:
     """Return the bytes of memory of this machine or container."""
-    import psutil  # here: a sandbox imports this module with the standard library alone
 
     limit = MEMORY_LIMIT.read_text().strip() if MEMORY_LIMIT.exists() else "max"
     memory: int = psutil.virtual_memory().total

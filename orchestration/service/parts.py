@@ -37,5 +37,5 @@ def concern_of(part: str, conf: Conf) -> object:
     if part == COLLECTOR:
         return conf.sources, conf.lake
     if part == SQL_SERVER:
-        return conf.sql_server, conf.lake, conf.stream_of
+        return conf.sql_server, conf.pipeline, conf.lake, conf.stream_of, conf.table_of_flow, conf.group_windows
     return conf if part in (PAGE, ALERTS, PROBLEMS) else replace(conf, schedules={}, page=PageSettings(), sql_server=None)

@@ -1,1 +1,1 @@
-"""Answers for people and tools: SQL, BI servers, dbt marts, pictures."""
+"""Answers for people and tools: SQL, dbt marts, pictures."""

@@ -1,4 +1,4 @@
-"""Queries of views, over the newest snapshot, as `tidemark sql-server` answers them: each in a process, within limits."""
+"""Queries of views, over the newest snapshot, as `tidemark sql` answers them: each in a process, within limits."""
 
 import asyncio
 import uuid
@@ -15,7 +15,6 @@ from orchestration.serving.sql.answer import Limits, Question, RefusedError
 from orchestration.serving.sql.completion import SnapshotTables
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import ARROW, Encoded
-from orchestration.serving.sql.server import answer_unless_gone
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.workers import LostError, Workers
 from orchestration.storage.delta import python_rows
@@ -23,6 +22,7 @@ from orchestration.storage.delta import python_rows
 LIMITS = Limits(seconds=30.0, rows=100_000, result_bytes=32 * 1024 * 1024)
 OF_VIEWS, OF_EDITOR = 3, 2
 """Queries at once. Views and the editor do not wait for each other."""
+POLL_SECONDS = 0.25
 
 
 class Queries:
@@ -55,7 +55,7 @@ class Queries:
         async with self._of_editor:
             if await request.is_disconnected():
                 raise RefusedError("the client has disconnected.")
-            return await answer_unless_gone(await self._workers, request, question, accept, uuid.uuid4().hex)
+            return await _unless_gone(await self._workers, request, question, accept)
 
     async def _ask(self, question: Question) -> Encoded:
         async with self._of_views:
@@ -64,6 +64,17 @@ class Queries:
                 return await workers.answer(question, ARROW, uuid.uuid4().hex)
             except LostError:  # for what it cannot help: another one is asked
                 return await workers.answer(question, ARROW, uuid.uuid4().hex)
+
+
+async def _unless_gone(workers: Workers, request: Request, question: Question, accept: str) -> Encoded:
+    """The answer; the query is cancelled if its client disconnects."""
+    name = uuid.uuid4().hex
+    answer = asyncio.ensure_future(workers.answer(question, accept, name))
+    while not answer.done():
+        await asyncio.wait([answer], timeout=POLL_SECONDS)
+        if not answer.done() and await request.is_disconnected():
+            workers.cancel(name)
+    return await answer
 
 
 @dataclass(frozen=True)

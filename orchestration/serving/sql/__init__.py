@@ -1,1 +1,1 @@
-"""SQL over one snapshot of the lake, for people and tools: the engines, the SQL guard, the HTTP server and the shell."""
+"""SQL over one snapshot of the lake, the engines, the guard, the shell, and the processes of the page's queries."""

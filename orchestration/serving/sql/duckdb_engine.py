@@ -90,7 +90,7 @@ class DuckDbEngine:
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
-            with _bounded_memory(self._limits.memory_bytes):
+            with bounded_memory(self._limits.memory_bytes):
                 rows, is_cut_off = self._answered(database, question.query)
             self._kept = database if question.is_of_view else None
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
@@ -130,11 +130,9 @@ class DuckDbEngine:
         connection, statement = database.connection, checked(database.connection, query)
         if database.files is None:
             database.files = create_views(connection, database.meant)
-            _lock(connection, database.meant, database.files)
+            lock(connection, ["main", *dict.fromkeys(view.name.split(".", 1)[0] for view in database.meant)], database.files)
         files = database.files
-        # DuckDB may read these files, and so by a name in quotes too, with the rows that came after the snapshot.
-        if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
-            raise RefusedError("a query reads the tables of the lake, not their files.")
+        refuse_files(query, files)
         if self._ended_by:
             raise duckdb.InterruptException
         batches, size = list[pa.RecordBatch](), 0
@@ -170,7 +168,7 @@ class DuckDbEngine:
         if "read-only mode" in text:
             return RefusedError("a query only reads.")
         if match := NO_TABLE.search(text):
-            text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], duckdb_views(self._plant, snapshot))}", 1)
+            text = text.replace(match[0], f"there is no table {match[1]}{hint(match[1], duckdb_views(self._plant, snapshot))}", 1)
         shown = PATH.sub(lambda path: path[0] if path[0] in query else "(a file)", text.replace(str(self._plant.lake), "(the lake)"))
         if isinstance(error, FAILURES):
             return TidemarkError(f"DuckDB cannot answer this query: {shown.splitlines()[0]}")
@@ -212,14 +210,21 @@ def create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -
     return opened
 
 
-def _lock(connection: duckdb.DuckDBPyConnection, meant: Sequence[View], files: Sequence[str]) -> None:
-    """Let nothing but these views be read, and nothing be changed."""
-    path = ",".join(dict.fromkeys(["main", *(view.name.split(".", 1)[0] for view in meant)]))
-    connection.execute(f"set search_path = {literal(path)}; set allowed_paths = [{', '.join(map(literal, files))}]")
+def refuse_files(query: str, files: Sequence[str]) -> None:
+    """RefusedError for a query that names one of the files below its views, by a name in quotes too: DuckDB may read them, and they hold
+    rows that came after the snapshot."""
+    if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
+        raise RefusedError("a query reads the tables of the lake, not their files.")
+
+
+def lock(connection: duckdb.DuckDBPyConnection, path: Sequence[str], files: Sequence[str]) -> None:
+    """Let nothing but views of these files be read, and nothing be changed. `path`: schemas that a name without one is looked up in."""
+    allowed = ", ".join(map(literal, files))
+    connection.execute(f"set search_path = {literal(','.join(path))}; set allowed_paths = [{allowed}]")
     connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")
 
 
-def _hint(name: str, names: Iterable[str]) -> str:
+def hint(name: str, names: Iterable[str]) -> str:
     """The name of the table that is nearest, by itself or behind its database."""
     wholes = {key: table for table in names for key in (table.lower(), table.split(".", 1)[1].lower())}
     meant = nearest(name.lower(), wholes)
@@ -258,7 +263,7 @@ def _readable(rows: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _bounded_memory(more: int) -> Iterator[None]:
+def bounded_memory(more: int) -> Iterator[None]:
     """An allocation of so many bytes more than now fails in this context, and ends the query. Where /proc tells what is taken now."""
     sizes = Path("/proc/self/statm")
     before = resource.getrlimit(resource.RLIMIT_DATA)

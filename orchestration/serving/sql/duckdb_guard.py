@@ -5,7 +5,7 @@ whatever shows settings, paths and texts of views, runs a query from a text, or 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import duckdb
@@ -34,13 +34,21 @@ NAMED = re.compile(r"(duckdb|pg|pragma|sqlite)_.+|information_schema")
 OF_EXPLAIN = {"analyze", "verbose"}
 
 
-def checked(connection: DuckDBPyConnection, query: str) -> Statement:
-    """The one statement of a query. RefusedError for what does more than read, with its place; duckdb.Error where it cannot be parsed."""
+def is_hidden(name: str, is_called: bool) -> bool:
+    """Say whether a query of the lake may not have a name."""
+    return name not in TABLE_FUNCTIONS and bool(NAMED.fullmatch(name) or (is_called and CALLED.fullmatch(name)))
+
+
+def checked(connection: DuckDBPyConnection, query: str, is_hidden: Callable[[str, bool], bool] = is_hidden) -> Statement:
+    """The one statement of a query. RefusedError for what does more than read, with its place; duckdb.Error where it cannot be parsed.
+
+    `is_hidden`: takes a name, and whether it is called.
+    """
     if not query.isascii() and query.encode("utf-8", "replace").decode() != query:
         raise RefusedError("the query is not valid UTF-8: it holds half of a surrogate pair.")
     listed = [word for word in words(query) if word.kind != "comment"]
     for word, following in pairwise([*listed, None]):
-        if word is not None and _is_hidden(word.name.lower(), following is not None and following.text == "("):
+        if word is not None and is_hidden(word.name.lower(), following is not None and following.text == "("):
             raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.\n{pointed(query, word.at)}")
     statements = connection.extract_statements(query)
     if len(statements) != 1:
@@ -50,10 +58,6 @@ def checked(connection: DuckDBPyConnection, query: str) -> Statement:
     if not _only_reads(connection, query[: listed[-1].at + len(listed[-1].text)], listed):
         raise RefusedError(f"{listed[0].text.upper()} cannot be used here: a query only reads, by SELECT, DESCRIBE, SUMMARIZE or EXPLAIN.")
     return statements[0]
-
-
-def _is_hidden(name: str, is_called: bool) -> bool:
-    return name not in TABLE_FUNCTIONS and bool(NAMED.fullmatch(name) or (is_called and CALLED.fullmatch(name)))
 
 
 def _only_reads(connection: DuckDBPyConnection, text: str, listed: Sequence[Word]) -> bool:

@@ -40,14 +40,15 @@ def without_write_access(action: Callable[[], Result]) -> Result:
     """Return the result of an action, or raise its error; its thread, and whatever that starts, may change no file."""
 
     def run() -> Result:
-        _restrict()
+        restrict()
         return action()
 
     with ThreadPoolExecutor(1) as executor:
         return executor.submit(run).result()
 
 
-def _restrict() -> None:
+def restrict() -> None:
+    """Let this thread, and whatever it starts from now on, change no file but /dev/null."""
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION))
     rights = sum(added for since, added in ADDED_BY_VERSION.items() if since <= version)
     ruleset = _Ruleset(rights)

@@ -1,4 +1,4 @@
-"""Processes that answer queries for the server, each one at a time: a crash or an endless query ends its process, and that query only."""
+"""Processes that answer queries of the live page, each one at a time: a crash or an endless query ends its process, and that query only."""
 
 import asyncio
 import multiprocessing

@@ -56,4 +56,6 @@ def test_what_compose_builds_is_there_and_each_instruction_of_the_containerfile_
     instructions = [line.split()[0] for line in lines if line and not line.startswith("#")]
     known = {"FROM", "RUN", "USER", "WORKDIR", "COPY", "VOLUME", "EXPOSE", "ENTRYPOINT", "CMD"}
     assert instructions[0] == "FROM" and {*instructions} <= known
-    assert {"broker", "database", "tidemark"} == services.keys()
+    assert {"broker", "database", "grafana", "tidemark"} == services.keys()
+    mounted = [volume.split(":")[0] for volume in services["grafana"]["volumes"]]
+    assert all((DEPLOY / path).is_file() for path in mounted if path.startswith("./"))

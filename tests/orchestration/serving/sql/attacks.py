@@ -31,8 +31,15 @@ GIANT = (
     "select 1 \x00; drop view silver.readings",
     "select \ud800 from silver.readings",
 )
-LINES = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8").strip().split("\n")
-ATTACKS = (*re.split(r"\n(?! )", "\n".join(line for line in LINES if not line.startswith("## "))), *GIANT)
+
+
+def listed(file: Path) -> list[str]:
+    """Attacks of a file, one a line; a line that begins with spaces goes on with the one before."""
+    lines = file.read_text(encoding="utf-8").strip().split("\n")
+    return re.split(r"\n(?! )", "\n".join(line for line in lines if not line.startswith("## ")))
+
+
+ATTACKS = (*listed(Path(__file__).with_suffix(".sql")), *GIANT)
 
 
 def attacked(folder: Path) -> Conf:

@@ -1,0 +1,1 @@
+"""Snapshots of a lake for clients of PostgreSQL."""
