@@ -35,8 +35,8 @@ def senml(content: Any, message: Message) -> list[Any]:
 
 
 def _resolved(record: dict[str, Any], base: dict[str, Any], now: float | None) -> dict[str, Any]:
-    if base.get("bver", VERSION) != VERSION:
-        raise UnreadableError(f"its version is {base['bver']!r}, and {VERSION} is read")
+    if not isinstance(version := base.get("bver", VERSION), int) or version > VERSION:
+        raise UnreadableError(f"its version is {version!r}, and at most {VERSION} is read")
     if "_" in (last := "".join([label[-1:] for label in record])):
         raise UnreadableError(f"it has {[*record][last.index('_')][:50]!r}, which must be understood and is not")
     base_name, name = base.get("bn", ""), record.get("n", "")

@@ -6,6 +6,7 @@ The server itself answers nothing and runs no thread, so that it can fork. A pro
 import gc
 import os
 import select
+import shlex
 import signal
 import socket
 import ssl
@@ -57,9 +58,10 @@ def serve(conf: Conf, settings: SqlServerSettings, notify: Callable[[str], None]
         listener = bind(settings.host, settings.port)
     except OSError as refused:
         where = f"the SQL server cannot listen on {settings.host}, port {settings.port}"
-        raise TidemarkError(f"{where}: {refused.strerror}; set sql_server in pipeline.yml, or --port.") from refused
+        raise TidemarkError(f"{where}: {os.strerror(refused.errno or 0)}; set sql_server in pipeline.yml, or --port.") from refused
     with listener:
-        notify(f'SQL for clients of PostgreSQL at {place(listener)}; connect with psql "$(tidemark sql-server --url)"')
+        command = shlex.join(["tidemark", *sys.argv[1:], "--url"])
+        notify(f'SQL for clients of PostgreSQL at {place(listener)}; connect with psql "$({command})"')
         Server(conf.place, users, tls, settings.connections).serve(listener)
 
 
