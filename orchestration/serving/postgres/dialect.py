@@ -3,6 +3,7 @@
 All that ask the catalog are read so. A query of the lake is DuckDB's: it is read so only if DuckDB cannot bind it.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from orchestration.serving.postgres.parameters import array_literals
 from orchestration.serving.postgres.wire import PostgresError
 from orchestration.serving.sql.sql_words import Word, words
 
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it would log queries of clients; what it does not know is refused
 REGISTERED = {
     "regclass": "to_regclass",
     "regproc": "to_regproc",
@@ -39,6 +41,8 @@ RENAMED = {
 OF_CATALOG = re.compile(
     r"pg_\w+|information_schema|current_setting|set_config|has_\w+_privilege|txid_current|obj_description|col_description|format_type", re.I
 )
+MAX_LETTERS = 65_536
+"""The longest text that is translated: a tree takes some kilobytes a word."""
 READS = {"select", "with", "values", "table", "("}
 
 
@@ -59,6 +63,8 @@ def as_duckdb(text: str) -> str:
     start = listed[0].at if listed and listed[0].text == "(" else start
     if start is None or listed[0].name.lower() not in {*READS, "explain", ""}:
         return text
+    if len(text) > MAX_LETTERS:
+        raise PostgresError("54001", f"a query that is translated from PostgreSQL's words has at most {MAX_LETTERS:,} letters")
     try:
         tree = sqlglot.parse_one(text[start:], read="postgres")
         has_procedures = any(table.name.lower() == "pg_proc" for table in tree.find_all(exp.Table))
