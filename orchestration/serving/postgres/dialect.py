@@ -30,6 +30,8 @@ TEXTS = {
 """Types that DuckDB does not have, whose values are read as texts."""
 PROCEDURES = re.compile(r"typ(input|output|receive|send|modin|modout|analyze)|amhandler|agg(fnoid|transfn)", re.IGNORECASE)
 """Columns that hold names of functions, which a query of pg_proc takes for their numbers."""
+SETS = (exp.GenerateSeries, exp.Explode, exp.StringToArray)
+"""Functions that have one column where they stand in FROM."""
 SCHEMAS = {"pg_catalog": None, "information_schema": "_nformation_schema"}
 """DuckDB owns both names: the tables of the first are on the search path, the other has another name."""
 RENAMED = {
@@ -98,7 +100,7 @@ def _replaced(node: exp.Expr, has_procedures: bool) -> exp.Expr:
     elif isinstance(node, exp.Collate):
         return exp.paren(node.this)
     elif isinstance(node, exp.Cast):
-        return _cast(node)
+        return _cast(node, has_procedures)
     elif isinstance(node, exp.Operator):
         return _operation(node)
     elif isinstance(node, exp.Any | exp.All):
@@ -122,7 +124,7 @@ def _unqualified(node: exp.Table | exp.Column, has_procedures: bool) -> exp.Expr
     return node
 
 
-def _cast(node: exp.Cast) -> exp.Expr:
+def _cast(node: exp.Cast, has_procedures: bool) -> exp.Expr:
     """Return a cast to a type that DuckDB has; of a name of the catalog the number; of an array's text the list."""
     is_array = node.to.is_type("array")
     data_type = node.to.expressions[0] if is_array and node.to.expressions else node.to
@@ -130,6 +132,8 @@ def _cast(node: exp.Cast) -> exp.Expr:
     name = str(kind.name if isinstance(kind, exp.Expr) else kind or data_type.sql("postgres")).lower()
     if isinstance(node.this, exp.Literal) and is_array and node.this.name.startswith("{"):
         node.set("this", _list(node.this.name))
+    if name == "regproc" and not is_array and not has_procedures:
+        return exp.func("regproc_name", node.this)
     if name in REGISTERED and not is_array:
         return exp.func(REGISTERED[name], node.this)
     if name in REGISTERED or name in TEXTS:
@@ -161,7 +165,7 @@ def _list(text: str) -> exp.Array:
 
 def _is_of_function(alias: exp.TableAlias) -> bool:
     table = alias.parent
-    return isinstance(table, exp.Unnest) or (isinstance(table, exp.Table) and isinstance(table.this, exp.Func))
+    return isinstance(table, exp.Unnest) or (isinstance(table, exp.Table) and isinstance(table.this, SETS))
 
 
 def _named(item: exp.Expr) -> exp.Expr:
