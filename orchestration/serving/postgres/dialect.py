@@ -30,6 +30,8 @@ TEXTS = {
 """Types that DuckDB does not have, whose values are read as texts."""
 PROCEDURES = re.compile(r"typ(input|output|receive|send|modin|modout|analyze)|amhandler|agg(fnoid|transfn)", re.IGNORECASE)
 """Columns that hold names of functions, which a query of pg_proc takes for their numbers."""
+ARRAY_OF_OBJECTS = re.compile(r"(::\s*)((?:oid|reg\w+)\s*\[)", re.IGNORECASE)
+"""A cast to an array of these types, which sqlglot knows only by their whole name."""
 SETS = (exp.GenerateSeries, exp.Explode, exp.StringToArray)
 """Functions that have one column where they stand in FROM."""
 SCHEMAS = {"pg_catalog": None, "information_schema": "_nformation_schema"}
@@ -68,7 +70,7 @@ def as_duckdb(text: str) -> str:
     if len(text) > MAX_LETTERS:
         raise PostgresError("54001", f"a query that is translated from PostgreSQL's words has at most {MAX_LETTERS:,} letters")
     try:
-        tree = sqlglot.parse_one(text[start:], read="postgres")
+        tree = sqlglot.parse_one(ARRAY_OF_OBJECTS.sub(r"\1pg_catalog.\2", text[start:]), read="postgres")
         has_procedures = any(table.name.lower() == "pg_proc" for table in tree.find_all(exp.Table))
         # Inner nodes first: what replaces an outer one holds them.
         for node in reversed([*tree.walk()]):

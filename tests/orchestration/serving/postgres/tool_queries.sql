@@ -193,3 +193,17 @@ select current_database() as a, current_schemas(false) as b, pg_catalog.pg_is_in
 
 -- DBeaver: sessions
 SELECT sa.* FROM pg_catalog.pg_stat_activity sa;
+
+-- pgAdmin: columns of the primary key, none
+SELECT at.attname, at.attnum, ty.typname
+FROM pg_catalog.pg_attribute at LEFT JOIN pg_catalog.pg_type ty ON (ty.oid = at.atttypid)
+JOIN pg_catalog.pg_class as cl ON cl.oid=AT.attrelid
+WHERE attrelid=16385::oid AND attnum = ANY ((SELECT con.conkey FROM pg_catalog.pg_class rel
+LEFT OUTER JOIN pg_catalog.pg_constraint con ON con.conrelid=rel.oid AND con.contype='p'
+WHERE rel.relkind IN ('r','s','t', 'p') AND rel.oid = (16385)::oid)::oid[]);
+
+-- pgjdbc: types that are arrays
+SELECT typinput='pg_catalog.array_in'::regproc as is_array, typtype, typname, pg_type.oid FROM pg_catalog.pg_type ORDER BY pg_type.oid DESC;
+
+-- pgAdmin: settings
+SELECT st.name, st.setting FROM pg_catalog.pg_show_all_settings() st WHERE st.name = 'TimeZone' OR st.name = 'timezone';
