@@ -25,7 +25,7 @@ REGISTERED = {
 """Types whose values are numbers that are written as names, and the macro that looks one up."""
 TEXTS = {
     *("name", "char", "bpchar", "xid", "regrole", "money", "inet", "cidr", "aclitem", "cstring", "regoper", "regconfig", "pg_node_tree"),
-    *("int2vector", "oidvector", "regdictionary", "regcollation", "refcursor", "citext"),
+    *("int2vector", "oidvector", "regdictionary", "regcollation", "refcursor", "citext", "regoperator"),
 }
 """Types that DuckDB does not have, whose values are read as texts."""
 PROCEDURES = re.compile(r"typ(input|output|receive|send|modin|modout|analyze)|amhandler|agg(fnoid|transfn)", re.IGNORECASE)
@@ -43,7 +43,9 @@ RENAMED = {
     "jsonb_agg": "json_group_array",
 }
 OF_CATALOG = re.compile(
-    r"pg_\w+|information_schema|current_setting|set_config|has_\w+_privilege|txid_current|obj_description|col_description|format_type", re.I
+    r"pg_\w+|(to_)?reg(class|type|proc|procedure|namespace)|aclexplode|information_schema|current_setting|set_config|has_\w+_privilege"
+    r"|txid_current|(obj|col)_description|format_type",
+    re.IGNORECASE,
 )
 MAX_LETTERS = 65_536
 """The longest text that is translated: a tree takes some kilobytes a word."""

@@ -104,7 +104,7 @@ create macro pg_is_wal_replay_paused() as false;
 create macro pg_available_extensions() as table select * from pg_available_extensions;
 create macro aclexplode(a) as unnest([]::struct(grantor uinteger, grantee uinteger, privilege_type varchar, is_grantable boolean)[]);
 create macro aclexplode(a) as table select null::uinteger as grantor, null::uinteger as grantee, null::varchar as privilege_type, null::boolean as is_grantable where false;
-create macro substring(a, b) as if(try_cast(b as bigint) is null, nullif(regexp_extract(a::varchar, b::varchar), ''), substr(a::varchar, try_cast(b as bigint))), (a, b, c) as substr(a::varchar, b, c);
+create macro substring(a, b) as if(try_cast(b as bigint) is null, regexp_match(a::varchar, b::varchar)[1], substr(a::varchar, try_cast(b as bigint))), (a, b, c) as substr(a::varchar, b, c);
 create macro bpchar(a) as a::varchar;
 create macro pg_tablespace_size(a) as 0::bigint;
 create macro pg_blocking_pids(a) as []::int[];

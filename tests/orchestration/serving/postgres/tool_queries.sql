@@ -207,3 +207,9 @@ SELECT typinput='pg_catalog.array_in'::regproc as is_array, typtype, typname, pg
 
 -- pgAdmin: settings
 SELECT st.name, st.setting FROM pg_catalog.pg_show_all_settings() st WHERE st.name = 'TimeZone' OR st.name = 'timezone';
+
+-- psql user: the number of a table
+SELECT relation FROM (SELECT 'silver.readings'::regclass::oid AS relation) t WHERE relation > 16383;
+
+-- pgAdmin: an option of a table
+SELECT 1 FROM pg_catalog.pg_am WHERE substring('fillfactor=70' FROM 'fillfactor=([0-9]*)') = '70' AND regexp_match('a1', '([a-z])([0-9])') = ARRAY['a', '1'];
