@@ -42,7 +42,7 @@ ARRAY = re.compile(r"'\{[^']*\}'")
 
 @dataclass(frozen=True)
 class _OfLake:
-    """A database of views. `basis`: what else it depends on; `names`: of its views; `is_fixed`: whether all of them stay as they are."""
+    """A database of views, by name. `basis`: what else it depends on; `is_fixed`: whether all of them stay as they are."""
 
     connection: duckdb.DuckDBPyConnection
     basis: tuple[object, ...]

@@ -13,6 +13,7 @@ from orchestration.serving.postgres.datatypes import BY_OID, DataType
 from orchestration.serving.postgres.rows import EPOCHS, FORMS
 from orchestration.serving.postgres.wire import PostgresError
 from orchestration.serving.sql.sql_words import Word
+from orchestration.storage.delta import literal as sql_literal
 
 TEXTS, UNKNOWN = {25, 1043, 1042, 19, 18, 3802}, {0, 705}
 MAX_DIGITS = 38
@@ -91,11 +92,7 @@ def literal(oid: int, is_binary: bool, value: bytes | None) -> str:
         raise PostgresError("22021", 'invalid byte sequence for encoding "UTF8"') from None
     if "\0" in text:
         raise PostgresError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
-    return quoted(DATE_IN_ZONE.sub(r"\1", text)) if is_text or data_type is None else _of_text(text, data_type)
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return sql_literal(DATE_IN_ZONE.sub(r"\1", text)) if is_text or data_type is None else _of_text(text, data_type)
 
 
 def array_literals(text: str, element: DataType | None = None) -> list[str]:
@@ -111,7 +108,7 @@ def array_literals(text: str, element: DataType | None = None) -> list[str]:
         if separator is None:
             is_null = plain is not None and plain.strip().lower() == "null"
             value = re.sub(r"\\(.)", r"\1", match[1] if plain is None else plain.strip(), flags=re.DOTALL)
-            literals.append("null" if is_null else quoted(value) if element is None else _of_text(value, element))
+            literals.append("null" if is_null else sql_literal(value) if element is None else _of_text(value, element))
         is_closed, before, at = separator == "}", "value" if separator is None else ",", match.end()
     if not is_closed or at < len(text):
         is_nested = text.count("{") > 1
@@ -130,7 +127,7 @@ def _of_text(text: str, data_type: DataType) -> str:
         except ValueError:
             raise PostgresError("22P02", f"invalid input for type bytea: {text!r}", r"Write \x and hexadecimal digits.") from None
     text = DATE_IN_ZONE.sub(r"\1", text) if data_type.name == "date" else text
-    return f"cast({quoted(text)} as {data_type.sql})"
+    return f"cast({sql_literal(text)} as {data_type.sql})"
 
 
 def _number(text: str) -> str:
@@ -159,7 +156,7 @@ def _of_binary(value: bytes, data_type: DataType) -> str:
         if data_type.name == "interval":
             micros, days, months = struct.unpack("!qii", value)
             return f"(to_months({months}) + to_days({days}) + to_microseconds({micros}))"
-        return f"cast({quoted(value.hex() if data_type.name == 'uuid' else value.decode())} as {data_type.sql})"
+        return f"cast({sql_literal(value.hex() if data_type.name == 'uuid' else value.decode())} as {data_type.sql})"
     except (struct.error, ValueError, IndexError) as error:
         raise PostgresError("22P03", f"incorrect binary data format: {data_type.name} of {len(value)} bytes: {error}") from None
 
