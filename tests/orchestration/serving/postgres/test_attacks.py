@@ -85,17 +85,29 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", ["simple", *(pytest.param(way, marks=pytest.mark.processes) for way in WAYS if way != "simple")])
-def test_no_attack_tells_what_is_no_row_of_the_lake(attacked: Served, way: str) -> None:
+OTHERS = [way for way in WAYS if way != "simple"]
+
+
+@pytest.mark.parametrize(
+    ("way", "share"),
+    [
+        ("simple", slice(None)),
+        *(pytest.param(way, slice(start, None, len(OTHERS)), marks=pytest.mark.processes) for start, way in enumerate(OTHERS)),
+        *(pytest.param(way, slice(None), marks=[pytest.mark.processes, pytest.mark.slow]) for way in OTHERS),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "share" if part.step else "all",
+)
+def test_no_attack_tells_what_is_no_row_of_the_lake(attacked: Served, way: str, share: slice) -> None:
+    """Each attack is tried as a query and by one other way; `make slow` tries each by every way."""
     through = list[tuple[str, str]]()
     with ExitStack() as opened:
         connection = opened.enter_context(attacked.connect()).pgconn
-        for attack in (*ATTACKS, *OWN):
+        for attack in (*ATTACKS, *OWN)[share]:
             query = aimed(attack, attacked.folder)
             if connection.status:  # the attack before has ended its connection
                 connection = opened.enter_context(attacked.connect()).pgconn
             with suppress(UnicodeEncodeError, psycopg.OperationalError):
-                connection.exec_(b"rollback; discard all; set statement_timeout = '20s'")
+                connection.exec_(b"rollback; discard all; set statement_timeout = '3s'")
                 WAYS[way](connection, query.encode())
                 answer = answer_of(connection)
                 if tells(answer, query, attacked.folder) or any(word in answer for word in UNTOLD):
