@@ -17,7 +17,7 @@ from silver.spec import BINARY
 
 GIVEN = ("content", "message", "shape", "names")
 """Parameters of built-in decoders that are no arguments of conf."""
-KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+KINDS: dict[Any, str] = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list[str]: "a list of texts"}
 
 
 def check_decoders(base: tuple[Step, ...], source: SourceSettings) -> Iterator[Finding]:

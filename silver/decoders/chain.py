@@ -21,6 +21,7 @@ from silver.decoders.confluent import confluent
 from silver.decoders.flatten import flatten
 from silver.decoders.gzipped import gzip
 from silver.decoders.influx import influx
+from silver.decoders.join import join
 from silver.decoders.json_text import check_spread, json_of, object_of
 from silver.decoders.lines import lines
 from silver.decoders.message import Message
@@ -37,7 +38,7 @@ from silver.spec import BINARY, PayloadFormat
 BUILT_IN: dict[str, Callable[..., list[Any]]] = {
     decoder.__name__: decoder
     for decoder in (
-        *(text, lines, concatenated, array, base64, by_key, columns, flatten, gzip, confluent),
+        *(text, lines, concatenated, array, base64, by_key, columns, flatten, join, gzip, confluent),
         *(influx, senml, otlp, avro, protobuf, sparkplug_b),
     )
 }

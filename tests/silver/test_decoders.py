@@ -153,6 +153,17 @@ def test_a_short_message_cannot_ask_for_any_memory(payload: dict[str, Any], deco
     assert reason(json.dumps(payload).encode(), decode).endswith("other fields, are too many")
 
 
+def test_a_name_of_several_fields_leaves_out_what_is_absent_and_is_absent_if_all_are() -> None:
+    step = {"join": {"into": "d", "fields": ["host", "tags.cpu", "on"], "separator": "/"}}
+    assert [made.get("d") for made in objects(b'{"host":"a","tags":{"cpu":0},"on":true}', step)] == ["a/0/true"]
+    assert [made.get("d") for made in objects(b'{"host":null,"tags":"x","on":["y"]}', step)] == [None]
+
+
+def test_bare_values_and_values_in_objects_can_have_one_name() -> None:
+    step = {"by_key": {"value": "Value"}}
+    assert [made["Value"] for made in objects(b'{"a":{"Value":1,"Status":0},"b":2}', step)] == [1, 2]
+
+
 OWN = """
 def twice(payload, message, name="v"):
     return [{name: payload.decode(), "topic": message.topic}] * 2

@@ -20,6 +20,7 @@ SOUND = [
     "{flatten: a.b}",
     "{own:pairs: {separator: ';'}}",
     "[{influx: {precision: s}}, {by_key: fields}]",
+    "{join: {into: name, fields: [host, tags.cpu], separator: /}}",
 ]
 
 
@@ -42,6 +43,7 @@ def test_decoders_with_their_arguments_are_no_mistake(decode: str, folder: Path)
     [
         ("senm", "4: plant.decode names 'senm', which is no decoder; did you mean 'senml'?"),
         ("[array, xyz]", "4: plant.decode names 'xyz', which is no decoder; they are array, avro, base64, by_key,"),
+        ("{join: {into: name, fields: host}}", "4: plant.decode has join, whose fields is 'host', but must be a list of texts"),
         ("{by_key: {mach: 't.*'}}", "4: plant.decode has by_key, which has no argument 'mach'; did you mean 'match'?"),
         ("{by_key: {match: '('}}", "4: plant.decode has by_key, whose match is '(', which is no regular expression"),
         ("{columns: {step: [1]}}", "4: plant.decode has columns, whose step is"),

@@ -38,6 +38,7 @@ DECODED = {
     "base64": decoded("Body.ts", {"base64": "Body"}, "array", metric=Origin(field="Body.metric"), value="Body.value"),
     "by_key": decoded("ts", {"by_key": "s"}, **OF_KEYS),
     "by_key of some": decoded("ts", {"by_key": {"match": "[th].*"}}, metric=Origin(field="key"), value="v"),
+    "join": decoded("ts", {"join": {"into": "device", "fields": ["device", "zone", "s.t"]}}),
     "columns": decoded("time", {"columns": {"start": "t", "step": "dt"}}, format="epoch_s", metrics=WIDE),
     "flatten": decoded("rooms.list.t", {"flatten": "rooms.list"}, format="epoch_s", device="rooms.id", metrics={"power": "rooms.list.v"}),
     "influx": decoded("time", "influx", format="epoch_ns", device="tags.device", metrics=OF_TAG),
