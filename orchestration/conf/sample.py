@@ -61,7 +61,7 @@ class Sample:
 
 def sample_of(file: Path) -> Sample:
     """Raises ConfError for what is neither JSON lines nor CSV, perhaps packed by gzip."""
-    lines, encoding = _lines_of(file)
+    lines, encoding = lines_of(file)
     filled = [line for line in lines if line.strip()]
     if decode := _decoder_of(filled):
         sample = replace(_json_sample(file, [*_decoded(file, decode, filled)]), decode=decode)
@@ -95,8 +95,8 @@ def _decoded(file: Path, decode: str, lines: list[str]) -> Iterator[str]:
         )
 
 
-def _lines_of(file: Path) -> tuple[list[str], str | None]:
-    """With the encoding, where it is not UTF-8."""
+def lines_of(file: Path) -> tuple[list[str], str | None]:
+    """The first lines of a file, perhaps packed, and the encoding where it is not UTF-8; ConfError where it is no text."""
     try:
         with file.open("rb") as raw:
             is_gzip = raw.read(2) == b"\x1f\x8b"

@@ -43,7 +43,7 @@ def write_starter(folder: Path, source: str | None = None, example: str | None =
     if example is not None:
         name, text = examples()[example]
         texts[f"{name}.yml"] = f"# yaml-language-server: $schema=schema/{name}.json\n{text}"
-    _write(folder, texts)
+    write_conf(folder, texts)
 
 
 def examples() -> dict[str, tuple[str, str]]:
@@ -56,13 +56,14 @@ def examples() -> dict[str, tuple[str, str]]:
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
     findings = findings_of(proposal)
-    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES_OF_A_START})
+    write_conf(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES_OF_A_START})
 
 
 def land(conf: Conf, sample: Path) -> Path:
     """Copy the sample into the landing folder of a proposed conf; ConfError where a file of its name is there."""
     (source,) = conf.sources.values()
-    assert isinstance(source.transport, LandingFolder)  # a proposal has no other
+    if not isinstance(source.transport, LandingFolder):
+        raise ConfError(f"{source.name} has no landing folder to copy the sample to, as its messages come otherwise; leave --copy out")
     target = source.transport.path / sample.name
     if target.exists():
         raise ConfError(f"{target} is there already, and is not overwritten; leave --copy out")
@@ -97,7 +98,8 @@ def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
     return environment.get_template(name).render(values, first=first, words=WORDS, decades=proposal.age_seconds // DECADE_SECONDS)
 
 
-def _write(folder: Path, texts: dict[str, str]) -> None:
+def write_conf(folder: Path, texts: dict[str, str]) -> None:
+    """Write files of a conf by path, and its schemas; ConfError where one is already there."""
     schemas = resources.files("conf").joinpath("schema")
     texts = texts | {f"schema/{name}.json": schemas.joinpath(f"{name}.json").read_text(encoding="utf-8") for name in MODELS}
     present = [name for name in texts if (folder / name).exists()]
@@ -105,8 +107,8 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
         rest = f" and {len(present) - 1} more" if present[1:] else ""
         raise ConfError(f"{folder} already holds {present[0]}{rest}, which is not overwritten; name another folder, or move it away")
     try:
-        (folder / "schema").mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfError(f"{folder} cannot be written ({error.strerror}); name a folder that can") from None

@@ -11,7 +11,9 @@ OF_URLS = str.maketrans("-_", "+/", "\r\n")
 
 
 def base64(content: Any) -> list[Any]:
-    """The bytes; also of the alphabet for URLs, with line ends, and without the padding."""
+    """The bytes; also of the alphabet for URLs, with line ends, and without the padding. What is no text stays as it is."""
+    if not isinstance(content, bytes | str):
+        return [content]
     text = text_of(content).strip().translate(OF_URLS)
     try:
         return [b64decode(text + "=" * (-len(text) % 4), validate=True)]

@@ -159,6 +159,12 @@ def test_a_name_of_several_fields_leaves_out_what_is_absent_and_is_absent_if_all
     assert [made.get("d") for made in objects(b'{"host":null,"tags":"x","on":["y"]}', step)] == [None]
 
 
+def test_an_object_where_base64_may_stand_is_read_as_it_is() -> None:
+    assert (
+        objects(b'{"Body":{"v":1}}', {"base64": "Body"}) == objects(b'{"Body":"eyJ2IjogMX0="}', {"base64": "Body"}) == [{"Body": {"v": 1}}]
+    )
+
+
 def test_bare_values_and_values_in_objects_can_have_one_name() -> None:
     step = {"by_key": {"value": "Value"}}
     assert [made["Value"] for made in objects(b'{"a":{"Value":1,"Status":0},"b":2}', step)] == [1, 2]

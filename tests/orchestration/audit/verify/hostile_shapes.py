@@ -164,6 +164,7 @@ GOOD = {
     ],
     "by_key": ['{"device":"oven","ts":"2026-01-01T00:00:01Z","s":{"temperature":1.5,"humidity":{"value":"2"},"power":null}}'],
     "by_key of some": ['{"device":"oven","ts":"2026-01-01T00:00:01Z","temperature":{"v":1.5},"humidity":{"v":2},"x":{"v":3}}'],
+    "join": ['{"device":"oven","zone":"a","s":{"t":true},"metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z"}'],
     "columns": [
         '{"device":"oven","t":1767225601.5,"dt":0.1,"temp":[1,2.5],"hum":[3,null]}',
         '{"device":"oven","t":1767225601.5,"dt":0.1,"temp":[1,2.5],"hum":["3",null],"pow":[true,{}]}',
