@@ -13,7 +13,7 @@ from orchestration.conf.diagnostic import printable
 from orchestration.conf.instants import seconds_of
 from orchestration.conf.roles import MOST, Roles, roles_of, with_whole_time
 from orchestration.conf.sample import Row, Sample, sample_of
-from orchestration.conf.vocabulary import UNKNOWN, WORDS, Scalar, is_called, is_no_value, last, number_of, rank, snake, unit_in
+from orchestration.conf.vocabulary import UNKNOWN, WORDS, Scalar, is_called, is_no_value, is_unit_of, last, number_of, rank, snake, unit_in
 from orchestration.errors import ConfError
 from silver.spec import ELEMENT
 
@@ -156,7 +156,7 @@ def _unit_of(metric: str, rows: list[Row], roles: Roles) -> str | None:
         for row in rows
         for field in row
         if rank(field, "unit") < UNKNOWN
-        and ((is_alone and field.startswith(above)) or snake(last(field)) in (f"{snake(last(path))}_unit", f"{snake(last(path))}_units"))
+        and ((is_alone and field.startswith(above)) or is_unit_of(field, path))
     }
     units = {str(row[field]).strip() for row in rows for field in fields if field in row}
     return units.pop() if len(units) == 1 else unit_in(metric)

@@ -9,10 +9,24 @@ from expectations.wording import counted
 from orchestration.conf import vocabulary
 from orchestration.conf.instants import DAYS, EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.sample import Row, Sample
-from orchestration.conf.vocabulary import Scalar, is_called, is_flag, is_measurement, is_no_value, is_number, last, number_of, rank, snake
+from orchestration.conf.vocabulary import (
+    Scalar,
+    is_called,
+    is_flag,
+    is_id,
+    is_measurement,
+    is_no_value,
+    is_number,
+    is_unit_of,
+    last,
+    number_of,
+    rank,
+    snake,
+)
 from silver.spec import ELEMENT
 
 MAX_METRICS_OF_LONG_ROWS = 200
+MAX_PARTS = 100
 MOST = 0.95
 Columns = dict[str, list[Scalar]]
 
@@ -52,9 +66,10 @@ class Roles:
 
     @property
     def zone_of_time(self) -> str | None:
-        """The zone that the name of the field says, as HOBO loggers write it: `Date Time, GMT+01:00`."""
+        """The zone that the name of the field says, such as `UTC Time`, or `Date Time, GMT+01:00` of HOBO loggers."""
         match = re.search(r"(?:GMT|UTC)([+-])(\d\d):?00\b", self.time)
-        return match and f"Etc/GMT{'-' if match[1] == '+' else '+'}{int(match[2])}"
+        in_utc = "UTC" if {"utc", "gmt"} & {*snake(self.time).split("_")} else None
+        return f"Etc/GMT{'-' if match[1] == '+' else '+'}{int(match[2])}" if match else in_utc
 
     def measurements(self, row: Row) -> list[tuple[str, Scalar]]:
         """Metric and value as they stand in a row."""
@@ -79,7 +94,9 @@ def roles_of(sample: Sample) -> Roles | str:
         return _why_no_time(columns, lists)
     rest = {path: values for path, values in columns.items() if path not in times}
     numeric = [
-        path for path, values in rest.items() if _is_share(values, number_of, 0.5 if rank(path, "value") < vocabulary.UNKNOWN else 0.8)
+        path
+        for path, values in rest.items()
+        if _is_share(values, number_of, 0.5 if rank(path, "value") < vocabulary.UNKNOWN else 0.8) and not is_id(values)
     ]
     texts = [path for path in rest if path not in numeric]
     zone = _named(texts, "zone")
@@ -123,9 +140,8 @@ def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: 
 
 def _unit(texts: list[str], measured: list[str]) -> str | None:
     """The field of the unit of all values. One inside an object is of what is in that object, and `temp_unit` beside others of `temp`."""
-    of_one = {f"{snake(last(path))}_{word}" for path in measured for word in ("unit", "units")} if measured[1:] else set()
-    of_all = [path for path in texts if all(other.startswith(_parent(path)) for other in measured) and snake(last(path)) not in of_one]
-    return _named(of_all, "unit")
+    around = [path for path in texts if all(other.startswith(_parent(path)) for other in measured)]
+    return _named([path for path in around if sum(is_unit_of(path, other) for other in measured) in (0, len(measured))], "unit")
 
 
 def _parent(path: str) -> str:
@@ -133,9 +149,11 @@ def _parent(path: str) -> str:
 
 
 def _measured(numeric: Columns, flags: list[str]) -> list[str]:
-    """Fields that neither count nor name something, and are no flags; but a switch may have nothing but a status, and a meter a counter."""
+    """Fields that neither count nor name something, are no flags and not about how a message came; but a switch may have nothing but a
+    status, and a meter a counter."""
     plain = [path for path, values in numeric.items() if path not in flags and any(is_measurement(path, value) for value in values)]
-    return plain or [path for path in numeric if rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
+    own = [path for path in plain if not any(is_called(part, "transfer") for part in path.split(".")[:-1])]
+    return own or plain or [path for path in numeric if rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
 
 
 def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:
@@ -155,10 +173,12 @@ def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> l
 
 
 def _may_be_device(path: str, values: list[Scalar], rows: int) -> bool:
-    """A field with a new value in every row numbers the messages, not the devices, but for one that is plainly named after a device."""
-    is_id = not any(isinstance(value, bool) or (is_number(str(value)) and "." in str(value)) for value in values)
+    """A field with a new value in every row numbers the messages, not the devices, but for one that is plainly named after a device; small
+    numbers inside an object number parts of a device."""
+    is_no_number = not any(isinstance(value, bool) or (is_number(str(value)) and "." in str(value)) for value in values)
+    is_part = "." in path.removeprefix(ELEMENT) and all(isinstance(value, int) and value < MAX_PARTS for value in values)
     repeats = len(values) <= 3 or 2 * len(set(map(str, values))) <= len(values)
-    return is_id and len(values) >= MOST * rows and (repeats or rank(path, "device") < vocabulary.PLAIN_DEVICES)
+    return is_no_number and not is_part and len(values) >= MOST * rows and (repeats or rank(path, "device") < vocabulary.PLAIN_DEVICES)
 
 
 def _flag(name: str, path: str, values: list[Scalar], metrics: Mapping[str, str], rows: int) -> Flag:
@@ -188,6 +208,8 @@ def _why_not_read(path: str, values: list[Scalar], rows: int) -> str:
         return "counts or names something"
     if rank(path, "unit") < vocabulary.UNKNOWN:
         return "a unit of single fields"
+    if _is_share(values, number_of, MOST) and is_id(values):
+        return "looks like an id"
     return f"in {len(values)} of {counted(rows, 'event')}" if 0 < len(values) < MOST * rows else ""
 
 

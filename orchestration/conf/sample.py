@@ -19,7 +19,7 @@ from orchestration.conf.csv_table import csv_table
 from orchestration.conf.instants import is_epoch
 from orchestration.conf.names import is_json_path
 from orchestration.conf.number_marks import marks_of, with_points_by_text
-from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, rank
+from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, number_of, rank
 from orchestration.errors import ConfError
 from silver.decoders.message import Message
 from silver.records import UnreadableError
@@ -27,6 +27,7 @@ from silver.spec import ELEMENT, Origin, PayloadFormat, Time
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
+LEAST_CLOCK = 10_000
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
 NO_NAME = "a name that no header has"
 SENML = re.compile(r'(?=.*"(bn|bt)"\s*:)(?=.*"(n|e)"\s*:)(?=.*"(v|vb|vs|vd|e)"\s*:)', re.DOTALL)
@@ -173,9 +174,18 @@ def _has(row: Leaves, role: str) -> bool:
 
 
 def _measures(row: Leaves) -> bool:
-    """Whether it holds a number that is no time, and not about the radio."""
-    numbers = [value for path, value in _scalars(row).items() if is_measurement(path, value) and not is_called(path, "radio")]
-    return not all(map(is_epoch, numbers))
+    """Whether it holds a number that is no time, and not about a radio or its place."""
+    scalars = {path: value for path, value in _scalars(row).items() if is_measurement(path, value)}
+    is_received = any(is_called(path, "radio") for path in scalars)
+    return any(
+        not (is_epoch(value) or is_called(path, "radio") or (is_received and is_called(path, "place")) or _is_clock(path, value))
+        for path, value in scalars.items()
+    )
+
+
+def _is_clock(path: str, value: Scalar) -> bool:
+    """Whether it is named after a time, and too great for most measurements, such as microseconds since a gateway was started."""
+    return rank(path, "time") < UNKNOWN and (number_of(value) or 0) >= LEAST_CLOCK
 
 
 def _elements(event: Leaves, list_path: str | None) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from orchestration.conf.files import FILES, MODELS, OPTIONAL
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import DECADE_SECONDS, Proposal, file_name_pattern, suffix_of
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.conf.vocabulary import WORDS
+from orchestration.conf.vocabulary import WORDS, is_unit_of
 from orchestration.errors import ConfError
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -91,11 +91,11 @@ def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"yaml": _yaml, "quote": _quote, "json": _json, "counted": counted}
+    environment.filters |= {"yaml": _yaml, "quote": _quote, "json": _json, "number": _number, "counted": counted}
     file = proposal.sample.file
     values = vars(proposal) | {"findings": findings, "suffix": suffix_of(file), "file_name_pattern": file_name_pattern(file)}
     first = {path: str(value)[:60] for row in reversed(proposal.sample.rows) for path, value in row.items()}
-    return environment.get_template(name).render(values, first=first, words=WORDS, decades=proposal.age_seconds // DECADE_SECONDS)
+    return environment.get_template(name).render(values, first=first, words=WORDS, is_unit_of=is_unit_of, decades=proposal.age_seconds // DECADE_SECONDS)
 
 
 def write_conf(folder: Path, texts: dict[str, str]) -> None:
@@ -124,6 +124,11 @@ def _yaml(text: str) -> str:
 def _json(value: Any) -> str:
     """A value of settings, in which texts stand as `_yaml` writes them."""
     return f"[{', '.join(map(_json, value))}]" if isinstance(value, list) else _yaml(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _number(number: float) -> str:
+    """A number to its last digit, as short as can be."""
+    return repr(number).removesuffix(".0")
 
 
 def _quote(text: str) -> str:

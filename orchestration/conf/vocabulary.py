@@ -41,6 +41,20 @@ def unit_in(name: str) -> str | None:
     return next((WORDS["units"][end] for n in (2, 1) if parts[n:] and (end := "_".join(parts[-n:])) in WORDS["units"]), None)
 
 
+def is_unit_of(unit: str, path: str) -> bool:
+    """Whether a field of a unit is named after a field that is measured, perhaps in short: `TempUnit` after `Temperature`."""
+    name, word = snake(last(path)), re.sub("_units?$", "", snake(last(unit)))
+    is_short = min(len(name), len(word)) > 2 and (name.startswith(word) or word.startswith(name))
+    return word != snake(last(unit)) and (name == word or is_short)
+
+
+def is_id(values: Sequence[Scalar]) -> bool:
+    """Whether texts look like ids, not numbers: all of one length, of digits with leading zeros or of hexadecimal ones."""
+    texts = {value.strip() for value in values if isinstance(value, str)}
+    are_ids = texts and all(re.fullmatch("[0-9]{4,}|[0-9A-Fa-f]{8,}", text) for text in texts)
+    return bool(are_ids) and len(set(map(len, texts))) == 1 and any(text.startswith("0") or not text.isdecimal() for text in texts)
+
+
 def last(path: str) -> str:
     return path.rsplit(".", 1)[-1]
 
