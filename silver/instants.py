@@ -19,7 +19,7 @@ from silver.numbers import CONTROLS, to_numbers
 from silver.spec import Time
 from silver.time_patterns import MONTHS, time_expression
 
-MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "epoch_ns": 0.001}
+MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "epoch_ns": 0.001, "filetime": 0.1}
 SECOND, DAY, LARGEST_OFFSET = 1_000_000, 86_400, 18 * 3600
 YEAR_1, YEAR_10000 = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND
 DAYS_IN_400_YEARS = 146_097
@@ -35,7 +35,13 @@ LETTERS = (
 )
 HOURS_AHEAD = {name: int(hours) for name, hours in re.findall(r"([A-Z]+)([+-][0-9]+)", LETTERS)}
 """Hours ahead of UTC, all year round; CST and the like as in RFC 822. Letters of several zones, such as BST and IST, are not among them."""
-NANOS = r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}(?:\.[0-9]*)?\z"
+MICROS_OF = {
+    "epoch_ns": r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}(?:\.[0-9]*)?\z",
+    "filetime": r"\A(?P<micros>[0-9]{0,18}?)[0-9](?:\.[0-9]*)?\z",
+}
+"""Digits of what is finer than microseconds, which are cut off."""
+DAY_0_OF_FILETIME = -134_774
+"""1601-01-01, in days since 1970."""
 NUMBER_FORMATS = (*MICROS_PER, "excel")
 EXCEL, DAY_0_OF_EXCEL = "excel", -25_569
 """Days since 1899-12-30, as a spreadsheet counts them; in days since 1970."""
@@ -69,18 +75,20 @@ def to_instants(texts: pa.Array, time: Time, is_second: pa.Array | None = None) 
 
 
 def _epochs(texts: pa.Array, unit: str) -> pa.Array:
-    """Fractions count, but nanoseconds are cut to microseconds: from their digits, as a double has too few, unless they have an exponent;
-    before 1970 is null."""
-    if unit == "epoch_ns":
-        digits = pc.struct_field(pc.extract_regex(pc.utf8_trim(texts, CONTROLS), NANOS), "micros")
+    """Fractions count, but units below a microsecond are cut to it: from their digits, as a double has too few, unless they have an
+    exponent; below zero is null."""
+    zero = DAY_0_OF_FILETIME * DAY * SECOND if unit == "filetime" else 0
+    if unit in MICROS_OF:
+        digits = pc.struct_field(pc.extract_regex(pc.utf8_trim(texts, CONTROLS), MICROS_OF[unit]), "micros")
         whole = pc.binary_join_element_wise("0", digits, "").cast(pa.int64())
         with_exponent = pc.if_else(pc.match_substring(texts, "e", ignore_case=True), texts, None)
-        micros = pc.floor(pc.divide(to_numbers(with_exponent), 1_000.0))
+        micros = pc.floor(pc.divide(to_numbers(with_exponent), float(round(1 / MICROS_PER[unit]))))
     else:
         whole = pa.nulls(len(texts), pa.int64())
         micros = pc.round(pc.multiply(to_numbers(texts), MICROS_PER[unit]), round_mode="half_towards_infinity")
-    is_sound = pc.and_(pc.greater_equal(micros, 0.0), pc.less(micros, float(YEAR_10000)))
-    return pc.coalesce(whole, pc.if_else(is_sound, micros, None).cast(pa.int64()))
+    is_sound = pc.and_(pc.greater_equal(micros, 0.0), pc.less(micros, float(YEAR_10000 - zero)))
+    since_zero = pc.coalesce(whole, pc.if_else(is_sound, micros, None).cast(pa.int64()))
+    return pc.add(since_zero, zero) if zero else since_zero
 
 
 def _serials(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:

@@ -76,10 +76,10 @@ class Time(Setting):
     one_of: ClassVar[tuple[str, ...]] = ("field", "fields", "arrival")
     field: OrAbsent[Text] = Field(default=None, examples=["ts"], description=_PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
-        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "excel", "dd/MM/yyyy HH:mm:ss"]
+        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "filetime", "excel", "dd/MM/yyyy HH:mm:ss"]
     )
-    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, `excel` (days of a spreadsheet), or a Spark datetime pattern such as
-    `dd/MM/yyyy HH:mm:ss`."""
+    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, `filetime` (100 ns since 1601, as Windows counts), `excel` (days of a
+    spreadsheet), or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
     time_zone: Text = Field(default="UTC", examples=["UTC", "Europe/Brussels"])
     """IANA name of the zone of times that name none themselves."""
     repeated_hour: OrAbsent[Literal["first", "second", "in_order"]] = Field(default=None, examples=["first"])

@@ -4,7 +4,7 @@ import csv
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -56,6 +56,8 @@ def csv_table(file: Path, lines: list[str]) -> CsvTable:
     """Read the first lines of a file; ConfError where it has one column, or nobody knows which names are of what."""
     shape = _dialect(file, [line for line in lines if line.strip() and not ABOUT_FILE.match(line)])
     layout = _layout(lines, shape)
+    if not any(map(str.strip, layout.rows)):
+        raise ConfError(f"{file} has no row that begins below a header and holds a number or a time; name a file of readings")
     names, notes = _names(layout, shape), list[str]()
     shape = replace(shape, comment=_comments(layout, shape))
     rows = [line for line in layout.rows if line.strip() and not line.startswith(shape.comment)]
@@ -148,7 +150,8 @@ def _is_measured(cell: str) -> bool:
 
 
 def _names(layout: _Layout, shape: PayloadFormat) -> list[str]:
-    """Names of the header; with those of the line above it where they are not each once. Else those of a comment, or numbers."""
+    """Names of the header; with those of the line above it where they are not each once, or it has none for the first column.
+    Else those of a comment, or numbers."""
     above = [line for line in layout.above if line.strip()]
     if layout.header is None:
         width = Counter(map(len, cells_of(layout.rows, shape))).most_common(1)[0][0] if layout.rows else 0
@@ -156,8 +159,9 @@ def _names(layout: _Layout, shape: PayloadFormat) -> list[str]:
         return [name.strip() for name in commented] if len(commented) == width else [f"c{n + 1}" for n in range(width)]
     names = [name.strip() for name in cells_of([layout.header], shape)[0]]
     upper = [name.strip() for name in cells_of(above[-1:], shape)[0]] if above else []
-    if len(set(names)) < len(names) and len(upper) == len(names):
-        names = [f"{word} {name}".strip() for word, name in zip(upper, names, strict=True)]
+    is_half = upper[:1] == [""] and sum(map(bool, upper)) > 1
+    if (len(set(names)) < len(names) or is_half) and 1 < len(upper) <= len(names):
+        names = [f"{word} {name}".strip() for word, name in zip_longest(upper, names, fillvalue="")]
     return names
 
 

@@ -16,7 +16,7 @@ ZONE_LETTERS = re.compile(r"(.*\d.*) ([A-Z]{2,5})")
 EPOCH_UNITS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
-DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy", "dd.MM.yy", "dd/MM/yy", "MM/dd/yy")
+DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy", "yy-MM-dd", "dd.MM.yy", "dd/MM/yy", "MM/dd/yy")
 """Patterns of dates. The day comes first if day and month can be either."""
 CLOCKS = (
     *("HH:mm:ss", "HH:mm", "HH:mm:ss.SSSSSS", "HH:mm:ss,SSSSSS", "HH:mm:ss:SSS", "HH:mm:ss SSS", "H[:mm]"),
@@ -29,6 +29,7 @@ LOOSE = tuple(re.sub("([MdHh])\\1", r"\1", pattern) for pattern in PARTED)
 WHOLE = ("yyyyMMddHHmmss", "yyyyMMdd'T'HHmmss", "yyyyMMdd", "yyyyMMdd HHmmss")
 PATTERNS = (*PARTED[: -len(DATES)], *DATES, *LOOSE)
 DAYS = "excel"
+NUMBERS = (*EPOCH_UNITS, "filetime", DAYS)
 MOST_TRIED = 100
 
 
@@ -51,9 +52,9 @@ def time_format_of(values: Sequence[Scalar], least: float = 0.95) -> TimeFormat 
     texts = [str(value).strip() for value in values]
     if not texts:
         return None
-    for name in ("iso", *EPOCH_UNITS, DAYS):
+    for name in ("iso", *NUMBERS):
         if _readable(texts, name) >= least * len(texts):
-            return TimeFormat(name, names_zone=name in EPOCH_UNITS or (name != DAYS and all(map(ZONE.fullmatch, texts))))
+            return TimeFormat(name, names_zone=name in NUMBERS[:-1] or (name != DAYS and all(map(ZONE.fullmatch, texts))))
     blanks = max(re.findall(" +", texts[0]), default=" ")
     thinned = texts[:: max(1, len(texts) // MOST_TRIED)]  # most fields are no dates
     patterns = [pattern.replace(" ", blanks, 1) for pattern in (PATTERNS if any(map(IN_PARTS.search, thinned)) else WHOLE)]
@@ -71,9 +72,7 @@ def seconds_of(values: Sequence[Scalar], format: str) -> list[float | None]:
     """Since 1970, in UTC where a text names no zone. None for what silver cannot read, and for an epoch outside of EARLIEST to LATEST."""
     instants, _ = to_instants(pa.array([str(value).strip() for value in values], pa.string()), Time("time", format))
     seconds = [None if micros is None else micros / 1e6 for micros in instants.cast(pa.int64()).to_pylist()]
-    return [
-        None if second is None or (format in (*EPOCH_UNITS, DAYS) and not EARLIEST <= second < LATEST) else second for second in seconds
-    ]
+    return [None if second is None or (format in NUMBERS and not EARLIEST <= second < LATEST) else second for second in seconds]
 
 
 def is_epoch(value: Scalar) -> bool:
@@ -93,7 +92,7 @@ def why_no_time(values: Sequence[Scalar], is_named: bool) -> str | None:
     if is_named and all(map(TIME_OF_DAY.fullmatch, texts)):
         return f"holds times of day such as {texts[0]}, without a date"
     if is_named and all(map(is_number, texts)):
-        return f"holds numbers such as {texts[0]}, no epoch in s, ms or us since 2000: the uptime, or a clock that was not set"
+        return f"holds numbers such as {texts[0]}, no epoch in s, ms or us since 2000: perhaps the uptime, or a clock that was not set"
     return f"has no format that is known (such as {texts[0][:60]}); write its time.format by hand" if is_named else None
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from orchestration.conf.diagnostic import printable
 from orchestration.conf.instants import seconds_of
-from orchestration.conf.roles import MOST, Roles, roles_of, with_whole_time
+from orchestration.conf.roles import Roles, roles_of
 from orchestration.conf.sample import Row, Sample, sample_of
+from orchestration.conf.sample_times import MOST, with_whole_time
 from orchestration.conf.vocabulary import UNKNOWN, WORDS, Scalar, is_called, is_no_value, is_unit_of, last, number_of, rank, snake, unit_in
 from orchestration.errors import ConfError
 from silver.spec import ELEMENT
@@ -78,7 +79,7 @@ def proposal_of(file: Path) -> Proposal:
     if isinstance(roles, str):
         raise ConfError(f"{file} {printable(roles)}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
     rows, times = sample.rows, [*dict.fromkeys(row[roles.time] for row in sample.rows if roles.time in row)]
-    seconds = dict(zip(times, seconds_of(times, roles.time_format.format), strict=True))
+    seconds = dict(zip(times, seconds_of(times, roles.time_format.format), strict=True)) if times else {}
     metrics = _metrics(sorted(rows, key=lambda row: seconds.get(row.get(roles.time, "")) or 0), roles, sample.units)
     if not metrics:
         raise ConfError(f"{file} holds no metric with a usable name and numbers; write the conf by hand from `tidemark init DIR`")
@@ -86,7 +87,7 @@ def proposal_of(file: Path) -> Proposal:
     read = [(row.get(roles.device or ""), row.get(roles.time), *measured) for row in rows for measured in roles.measurements(row)]
     texts = [str(value).strip()[:60] for *_, value in read if number_of(value) is None]
     values = {(*key, number_of(value)) for *key, value in read if number_of(value) is not None}
-    median = statistics.median(second for second in seconds.values() if second is not None)
+    median = statistics.median([second for second in seconds.values() if second is not None] or [time.time()])
     counts = Counter(path for row in rows for path in row)
     devices = _devices(sample, roles)
     divides, group_of, groups = _groups(rows, roles, metrics, devices)
@@ -99,7 +100,7 @@ def proposal_of(file: Path) -> Proposal:
         _step(interval),
         not_measured=sorted({text for text in texts if is_no_value(text)}),
         texts=[text for text in texts if not is_no_value(text)],
-        conflicts=len(values) - len({value[:-1] for value in values}),
+        conflicts=len(values) - len({value[:-1] for value in values}) if roles.time else 0,
         odd_times=[value for value, second in seconds.items() if second is None or abs(second - median) > DECADE_SECONDS],
         rare={path: n for path in (roles.time, roles.unit, *roles.metrics.values()) if path and (n := counts[path]) < MOST * len(rows)},
         age_seconds=round(time.time() - median),
@@ -155,8 +156,7 @@ def _unit_of(metric: str, rows: list[Row], roles: Roles) -> str | None:
         field
         for row in rows
         for field in row
-        if rank(field, "unit") < UNKNOWN
-        and ((is_alone and field.startswith(above)) or is_unit_of(field, path))
+        if rank(field, "unit") < UNKNOWN and ((is_alone and field.startswith(above)) or is_unit_of(field, path))
     }
     units = {str(row[field]).strip() for row in rows for field in fields if field in row}
     return units.pop() if len(units) == 1 else unit_in(metric)

@@ -2,20 +2,30 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from expectations.wording import counted
 from orchestration.conf import vocabulary
-from orchestration.conf.instants import DAYS, EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
+from orchestration.conf.instants import TimeFormat
 from orchestration.conf.sample import Row, Sample
+from orchestration.conf.sample_times import (
+    MOST,
+    Columns,
+    columns_of,
+    is_share,
+    named,
+    parts_of_time,
+    time_among,
+    time_of,
+    why_none_is_a_time,
+)
 from orchestration.conf.vocabulary import (
     Scalar,
     is_called,
     is_flag,
     is_id,
     is_measurement,
-    is_no_value,
     is_number,
     is_unit_of,
     last,
@@ -27,8 +37,6 @@ from silver.spec import ELEMENT
 
 MAX_METRICS_OF_LONG_ROWS = 200
 MAX_PARTS = 100
-MOST = 0.95
-Columns = dict[str, list[Scalar]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Flag:
 class Roles:
     """Fields by path. `metrics` of wide rows: field by name of metric; of long rows it is empty, and `metric` and `value` are set.
 
-    `flags` by name. `left_out`: every field that is not read, with the reason where there is one.
+    `time` is empty where the arrival serves. `flags` by name. `left_out`: every field that is not read, with the reason where there is one.
     """
 
     time: str
@@ -80,26 +88,20 @@ class Roles:
 
 def roles_of(sample: Sample) -> Roles | str:
     """The roles; else a sentence that says what is missing."""
-    columns = _columns(sample)
-    lists = [f"{path} is a list, or empty" for path in sample.fields if path not in columns]
-    times = {path: format for path, values in columns.items() if (format := _time(path, values))}
-    often = [path for path in times if 2 * len(columns[path]) >= len(sample.rows)]
-    full = [path for path in often if not times[path].is_date]
-    time = _named([path for path in full if path.startswith(ELEMENT)] or full or often, "time", is_anything=True)
-    if (time is None or times[time].is_date) and (parts := _parts_of_time(columns, time)):
+    columns = columns_of(sample)
+    lists = [f"{path} {sample.empty.get(path, 'is empty')}" for path in sample.fields if path not in columns]
+    times = {path: format for path, values in columns.items() if (format := time_of(path, values))}
+    time = time_among({path: format for path, format in times.items() if 2 * len(columns[path]) >= len(sample.rows)})
+    if (time is None or times[time].is_date) and (parts := parts_of_time(columns, time)):
         return (
             f"has its time in several fields ({', '.join(parts)}) in a format that is not known; write time.fields and time.format by hand"
         )
-    if time is None:
-        return _why_no_time(columns, lists)
+    if time is None and (reason := why_none_is_a_time(columns, lists, has_arrival=sample.format == "json")):
+        return reason
     rest = {path: values for path, values in columns.items() if path not in times}
-    numeric = [
-        path
-        for path, values in rest.items()
-        if _is_share(values, number_of, 0.5 if rank(path, "value") < vocabulary.UNKNOWN else 0.8) and not is_id(values)
-    ]
+    numeric = [path for path, values in rest.items() if _is_numeric(path, values)]
     texts = [path for path in rest if path not in numeric]
-    zone = _named(texts, "zone")
+    zone = named(texts, "zone")
     metric, value = _metric_and_value(sample, rest, texts, numeric)
     flags = [path for path in rest if path not in (metric, value) and is_flag(path, rest[path])]
     others = {path: values for path, values in rest.items() if path not in (zone, metric, value, *flags)}
@@ -113,11 +115,16 @@ def roles_of(sample: Sample) -> Roles | str:
     read = (time, device, zone, metric, value, unit, *metrics.values())
     reasons = dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality")
     unread = [path for path in sample.fields if path not in read]
-    left_out = {path: reasons.get(path) or _why_not_read(path, columns.get(path, []), len(sample.rows)) for path in unread}
+    left_out = {path: reasons.get(path) or _why_not_read(path, columns.get(path, []), sample) for path in unread}
     other_times, regular = [path for path in times if path != time], [path for path in flags if 2 * len(rest[path]) >= len(sample.rows)]
     names = {path: f"quality_{snake(path.removeprefix(ELEMENT))[:40]}" if regular[1:] else "quality" for path in regular}
     said = {name: _flag(name, path, rest[path], metrics, len(sample.rows)) for path, name in names.items()}
-    return Roles(time, times[time], other_times, device, devices[1:], zone, metric, value, unit, metrics, said, left_out)
+    format = times.get(time or "", TimeFormat("arrival", names_zone=True))
+    return Roles(time or "", format, other_times, device, devices[1:], zone, metric, value, unit, metrics, said, left_out)
+
+
+def _is_numeric(path: str, values: list[Scalar]) -> bool:
+    return is_share(values, number_of, 0.5 if rank(path, "value") < vocabulary.UNKNOWN else 0.8) and not is_id(values)
 
 
 def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: list[str]) -> tuple[str | None, str | None]:
@@ -126,12 +133,14 @@ def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: 
 
     In a list an id beside a value is the name of a metric.
     """
+    if "otlp" in sample.decode:
+        return "name", "value"
     few = [path for path in texts if len(set(map(str, rest[path]))) <= MAX_METRICS_OF_LONG_ROWS and 2 * len(rest[path]) >= len(sample.rows)]
-    value = _named(numeric, "value")
+    value = named(numeric, "value")
     if value and sum(last(path) == last(value) for path in numeric) > 1:  # {"temperature": {"value": 20.5}, "pressure": {"value": 1013}}
         return None, None
     near = [path for path in few if rank(path, "metric") < vocabulary.PLAIN_METRICS or not value or _parent(path) == _parent(value)]
-    metric = _named(near, "metric") or (value and _named([path for path in few if path.startswith(ELEMENT)], "device"))
+    metric = named(near, "metric") or (value and named([path for path in few if path.startswith(ELEMENT)], "device"))
     if metric and not value and (metric.startswith(ELEMENT) or rank(metric, "metric") < vocabulary.PLAIN_METRICS):
         numbers = [path for path in numeric if not is_flag(path, rest[path])]
         value = numbers[0] if len(numbers) == 1 else None
@@ -141,7 +150,7 @@ def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: 
 def _unit(texts: list[str], measured: list[str]) -> str | None:
     """The field of the unit of all values. One inside an object is of what is in that object, and `temp_unit` beside others of `temp`."""
     around = [path for path in texts if all(other.startswith(_parent(path)) for other in measured)]
-    return _named([path for path in around if sum(is_unit_of(path, other) for other in measured) in (0, len(measured))], "unit")
+    return named([path for path in around if sum(is_unit_of(path, other) for other in measured) in (0, len(measured))], "unit")
 
 
 def _parent(path: str) -> str:
@@ -162,9 +171,10 @@ def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> l
     possible = [
         path
         for path, values in rest.items()
-        if rank(path, "device") < vocabulary.UNKNOWN and _may_be_device(path, values, len(sample.rows))
+        if (rank(path, "device") < vocabulary.UNKNOWN or (path == "key" and "by_key" in sample.decode))
+        and _may_be_device(path, values, len(sample.rows))
     ]
-    best, inside = _named(possible, "device"), _named([path for path in possible if path.startswith(ELEMENT)], "device")
+    best, inside = named(possible, "device", is_anything=True), named([path for path in possible if path.startswith(ELEMENT)], "device")
     distinct = {device: len({tuple(row.get(path or "") for path in (device, *others)) for row in sample.rows}) for device in (best, inside)}
     first = (
         inside if inside and (best is None or rank(best, "device") == vocabulary.UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
@@ -203,22 +213,14 @@ def _metrics(measured: list[str]) -> dict[str, str]:
     return {(name if counts[name] == 1 else path.strip()): path for path, name in names.items()}
 
 
-def _why_not_read(path: str, values: list[Scalar], rows: int) -> str:
-    if is_called(path, "counter") and _is_share(values, number_of, MOST):
+def _why_not_read(path: str, values: list[Scalar], sample: Sample) -> str:
+    if is_called(path, "counter") and is_share(values, number_of, MOST):
         return "counts or names something"
     if rank(path, "unit") < vocabulary.UNKNOWN:
         return "a unit of single fields"
-    if _is_share(values, number_of, MOST) and is_id(values):
+    if is_share(values, number_of, MOST) and is_id(values):
         return "looks like an id"
-    return f"in {len(values)} of {counted(rows, 'event')}" if 0 < len(values) < MOST * rows else ""
-
-
-def _why_no_time(columns: Columns, lists: list[str]) -> str:
-    ranked = sorted(columns.items(), key=lambda column: rank(column[0], "time"))
-    reasons = [f"{path} {reason}" for path, values in ranked if (reason := why_no_time(values, rank(path, "time") < vocabulary.UNKNOWN))]
-    formats = "ISO 8601, epoch in s, ms, us or ns since 2000, or a common date pattern"
-    reason = "; ".join(reasons or ["none is called after a time", *lists])
-    return f"holds no field with a time that can be read ({formats}): {reason}"
+    return f"in {len(values)} of {counted(len(sample.rows), sample.row)}" if 0 < len(values) < MOST * len(sample.rows) else ""
 
 
 def _why_no_number(texts: Columns, numeric: list[str], lists: list[str]) -> str:
@@ -228,67 +230,3 @@ def _why_no_number(texts: Columns, numeric: list[str], lists: list[str]) -> str:
     ]
     odd = [f"{path} looks like a counter, an id or a status" for path in numeric]
     return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"
-
-
-def with_whole_time(sample: Sample) -> Sample:
-    """The sample with one field in the place of those that hold a time in parts, named after them all."""
-    columns = _columns(sample)
-    times = {path: format for path, values in columns.items() if (format := _time(path, values))}
-    date = _named([path for path in times if 2 * len(columns[path]) >= len(sample.rows)], "time", is_anything=True)
-    is_whole = any(2 * len(columns[path]) >= len(sample.rows) and not format.is_date for path, format in times.items())
-    parts, name = [] if is_whole else _parts_of_time(columns, date), ""
-    name = " ".join(parts)
-    rows = [
-        {path: value for path, value in row.items() if path not in parts} | ({name: " ".join(str(row[part]) for part in parts)})
-        for row in sample.rows
-        if all(part in row for part in parts)
-    ]
-    if not parts[1:] or time_format_of([row[name] for row in rows]) is None:
-        return sample
-    fields = [name, *(path for path in sample.fields if path not in parts)]
-    return replace(sample, rows=rows, fields=fields, time_parts=tuple(parts))
-
-
-def _parts_of_time(columns: Columns, date: str | None) -> list[str]:
-    """Fields of a date and of a time of day, or of a year, a month and a day; none where there is one part only."""
-    split = [path for path in columns if snake(last(path)) in ("year", "month", "day")]
-    days = [date] if date else split if len(split) == 3 else []
-    others = {path: values for path, values in columns.items() if path not in days}
-    of_day = [
-        path for path in others if rank(path, "time of day") < vocabulary.UNKNOWN or _is_share(others[path], TIME_OF_DAY.fullmatch, 0.5)
-    ]
-    return days + of_day if days and (of_day or not date) else []
-
-
-def _columns(sample: Sample) -> Columns:
-    """Values by path. Of fields that exclude each other (a value here and an object there) the more frequent one."""
-    columns: Columns = {}
-    for row in sample.rows:
-        for path, value in row.items():
-            columns.setdefault(path, []).append(value)
-    for path in sorted(columns, key=lambda path: len(columns[path])):
-        if sample.format == "json" and any(path.startswith(f"{other}.") or other.startswith(f"{path}.") for other in columns):
-            del columns[path]
-    return columns
-
-
-def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
-    """A number is a time only where the name says so, or where it is too exact for a measurement."""
-    is_named = rank(path, "time") < vocabulary.UNKNOWN
-    format = time_format_of(values, 0.5 if is_named else MOST)
-    is_number = format is not None and format.format in (*EPOCH_UNITS, DAYS, "yyyyMMdd")
-    if format is None or not is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
-        return format
-    return format if format.format not in ("epoch_s", DAYS, "yyyyMMdd") and len(set(values)) > 1 else None
-
-
-def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None:
-    """The field that is most likely called by its role, an element's before an event's; None where none is, unless anything will do."""
-    named = [path for path in paths if is_anything or rank(path, role) < vocabulary.UNKNOWN]
-    return min(named, key=lambda path: (rank(path, role), not path.startswith(ELEMENT), path.count(".")), default=None)
-
-
-def _is_share(values: list[Scalar], reading: Callable[[str], object], least: float) -> bool:
-    """Whether `reading` makes something of this share of the values; words that stand for no value do not count."""
-    held = [reading(str(value)) is not None for value in values if not is_no_value(value)]
-    return bool(held) and sum(held) >= least * len(held)

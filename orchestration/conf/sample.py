@@ -4,12 +4,10 @@ In JSON, objects become dotted paths, and one list of objects becomes `each`.
 """
 
 import gzip
-import json
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,19 +17,15 @@ from orchestration.conf.csv_table import csv_table
 from orchestration.conf.instants import is_epoch
 from orchestration.conf.names import is_json_path
 from orchestration.conf.number_marks import marks_of, with_points_by_text
+from orchestration.conf.sample_decoders import Decoders, decoders_of, object_of, objects_in
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, number_of, rank
 from orchestration.errors import ConfError
-from silver.decoders.message import Message
-from silver.records import UnreadableError
-from silver.spec import ELEMENT, Origin, PayloadFormat, Time
+from silver.spec import ELEMENT
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
 LEAST_CLOCK = 10_000
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
-NO_NAME = "a name that no header has"
-SENML = re.compile(r'(?=.*"(bn|bt)"\s*:)(?=.*"(n|e)"\s*:)(?=.*"(v|vb|vs|vd|e)"\s*:)', re.DOTALL)
-LINE_PROTOCOL = re.compile(r"[^\s,\"]+(,\w+=(\\.|[^\\,\s])+)* \w+=\S.*")
 
 Row = dict[str, Scalar]
 """Values by path, as conf would name it; what is null or blank is absent."""
@@ -44,7 +38,8 @@ class Sample:
     """The parts of a sample. `rows` has one row a measurement or row of measurements, with numbers as silver reads them.
 
     `fields`: all that there are, by path, also those that no conf can read. `settings`: of its source, as sources.yml writes them. `units`
-    by column, of a line below the header of CSV. `time_parts`: the fields that one of `fields` stands for.
+    by column, of a line below the header of CSV. `time_parts`: the fields that one of `fields` stands for. `empty`: fields without a value
+    that a path leads to, with the reason.
     """
 
     file: Path
@@ -56,7 +51,14 @@ class Sample:
     time_parts: tuple[str, ...] = ()
     units: dict[str, str] = field(default_factory=dict)
     encoding: str | None = None
-    decode: str | None = None
+    decode: Decoders = ()
+    empty: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def row(self) -> str:
+        """A word for a row: an event may have several."""
+        return "element" if self.each else "object" if self.decode else "event"
+
     notes: list[str] = field(default_factory=list)
 
 
@@ -64,36 +66,11 @@ def sample_of(file: Path) -> Sample:
     """Raises ConfError for what is neither JSON lines nor CSV, perhaps packed by gzip."""
     lines, encoding = lines_of(file)
     filled = [line for line in lines if line.strip()]
-    if decode := _decoder_of(filled):
-        sample = replace(_json_sample(file, [*_decoded(file, decode, filled)]), decode=decode)
+    if decode := decoders_of(file, filled):
+        sample = replace(_json_sample(file, [*objects_in(file, decode, filled)]), decode=decode)
     else:
         sample = _json_sample(file, filled) if filled[0].lstrip().startswith(("{", "[")) else _csv_sample(file, lines)
     return replace(_with_points(sample), encoding=encoding)
-
-
-def _decoder_of(lines: list[str]) -> str | None:
-    """Name the decoder of what is neither JSON objects nor CSV."""
-    if SENML.match("\n".join(lines)):
-        return "senml"
-    if all(line.lstrip().startswith("[{") for line in lines):
-        return "array"
-    return "influx" if 2 * sum(map(bool, map(LINE_PROTOCOL.fullmatch, lines))) >= len(lines) else None
-
-
-def _decoded(file: Path, decode: str, lines: list[str]) -> Iterator[str]:
-    """Yield the objects of lines that can be decoded, as JSON; ConfError where there is none."""
-    from silver.decoders.chain import decoder_of, objects_of
-
-    made, count = decoder_of(PayloadFormat("json", Origin(constant="x"), Time(NO_NAME), decode=(decode,)), frozenset()), 0
-    for line in lines:
-        with suppress(UnreadableError):
-            for members in objects_of(made, Message(line.encode())):
-                count += 1
-                yield json.dumps(members)
-    if not count:
-        raise ConfError(
-            f"{file} looks like a kind of {decode} that is not read; have it written as RFC 8428 or InfluxDB have it, or as JSON"
-        )
 
 
 def lines_of(file: Path) -> tuple[list[str], str | None]:
@@ -130,7 +107,7 @@ def _encoding_of(data: bytes) -> str | None:
 
 
 def _json_sample(file: Path, lines: list[str]) -> Sample:
-    events = [dict(_leaves(event)) for line in lines if (event := _object(line)) is not None]
+    events = [dict(_leaves(event)) for line in lines if (event := object_of(line)) is not None]
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
     broken = f"{len(lines) - len(events)} of {counted(len(lines), 'line')} are no JSON object; such events go to silver.quarantine"
@@ -141,15 +118,13 @@ def _json_sample(file: Path, lines: list[str]) -> Sample:
     rows = [row for event in events for row in _rows(event, list_path)]
     fields = [path for event in events for path in event if path != list_path]
     fields += [ELEMENT + path for event in events for element in _elements(event, list_path) for path in element]
-    return Sample(file, "json", rows, [*dict.fromkeys(fields)], list_path, notes=[broken] * (len(events) < len(lines)) + notes)
+    empty = {path: _why_empty([event[path] for event in events if path in event]) for path in fields}
+    notes = [broken] * (len(events) < len(lines)) + notes
+    return Sample(file, "json", rows, [*dict.fromkeys(fields)], list_path, notes=notes, empty=empty)
 
 
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) else None
+def _why_empty(values: list[Any]) -> str:
+    return "is a list" if any(isinstance(value, list) for value in values) else "has a name with a dot or [" if () in values else "is empty"
 
 
 def _list_of_measurements(events: list[Leaves]) -> tuple[str | None, dict[str, int]]:

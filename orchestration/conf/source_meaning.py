@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from expectations.settings import Step
 from expectations.wording import hint, quoted
@@ -15,7 +17,7 @@ from silver.time_patterns import time_expression
 
 CSV_ONLY = ("header", "columns", "separator", "quote", "skip_lines", "comment", "ragged")
 ONLY_OF_FILES = ("files", "settle_seconds", "header", "skip_lines")
-NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "excel")
+NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "filetime", "excel")
 PROBABLY_WRONG = {
     "^(?!.*([Hhs]m|m[Hhs])).*m": "has minutes (m) that stand beside no hour; MM is the month, mm are minutes",
     "[Hh]s": "has seconds (s) beside the hour; mm are minutes, as in HH:mm:ss",
@@ -116,12 +118,20 @@ def _check_format(base: Base, source: SourceSettings, written: Collection[str]) 
     if source.time.repeated_hour == "in_order" and (source.chosen[0] not in ("path", "s3") or source.each or source.format == "parquet"):
         problem = "is in_order, which is for rows of text files, one measurement or row of them a line; write first or second"
         yield Finding.of((*base, "time", "repeated_hour"), problem)
+    elif source.time.repeated_hour and not _has_changes(source.time.time_zone):
+        zone = f"{source.time.time_zone}, {base[1]}.time.time_zone, has no hour that comes twice"
+        yield Finding.of((*base, "time", "repeated_hour"), f"does nothing, as {zone}; name the zone of the clock", is_warning=True)
     if "encoding" in written and (source.delta or source.decode or source.format not in ("json", "csv")):
         other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
         other = "decoders read UTF-8" if source.decode else other
         yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
     if "/" in source.files:
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
+
+
+def _has_changes(zone: str) -> bool:
+    """Whether clocks of a zone were ever set back or forward since 1970."""
+    return len({datetime(year, month, 1, tzinfo=ZoneInfo(zone)).utcoffset() for year in range(1970, 2038) for month in (1, 7)}) > 1
 
 
 def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:

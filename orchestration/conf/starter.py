@@ -95,7 +95,8 @@ def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
     file = proposal.sample.file
     values = vars(proposal) | {"findings": findings, "suffix": suffix_of(file), "file_name_pattern": file_name_pattern(file)}
     first = {path: str(value)[:60] for row in reversed(proposal.sample.rows) for path, value in row.items()}
-    return environment.get_template(name).render(values, first=first, words=WORDS, is_unit_of=is_unit_of, decades=proposal.age_seconds // DECADE_SECONDS)
+    values |= {"first": first, "words": WORDS, "is_unit_of": is_unit_of, "decades": proposal.age_seconds // DECADE_SECONDS}
+    return environment.get_template(name).render(values)
 
 
 def write_conf(folder: Path, texts: dict[str, str]) -> None:
@@ -123,6 +124,8 @@ def _yaml(text: str) -> str:
 
 def _json(value: Any) -> str:
     """A value of settings, in which texts stand as `_yaml` writes them."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_json(inner)}' for name, inner in value.items())}}}"
     return f"[{', '.join(map(_json, value))}]" if isinstance(value, list) else _yaml(value) if isinstance(value, str) else json.dumps(value)
 
 

@@ -37,8 +37,9 @@ def unit_in(name: str) -> str | None:
         return match[1]
     if brackets := re.search(r"\S.*[\[(]\s*([^\[\]():]*[^\W\d][^\[\]():]*|%|°C|°F)\s*[\])]\s*$", name):
         return brackets[1].strip()
-    parts = snake(name).split("_")
-    return next((WORDS["units"][end] for n in (2, 1) if parts[n:] and (end := "_".join(parts[-n:])) in WORDS["units"]), None)
+    splits = (re.split("[^a-z0-9]+", name.lower()), snake(name).split("_"))  # kWh is one word, and tempC are two
+    ends = ("_".join(parts[-n:]) for parts in splits for n in (2, 1) if parts[n:])
+    return next((WORDS["units"][end] for end in ends if end in WORDS["units"]), None)
 
 
 def is_unit_of(unit: str, path: str) -> bool:

@@ -64,9 +64,9 @@ def test_each_pattern_that_conf_may_hold_is_read_as_verify_reads_it(data: st.Dat
     assert [instants.cast(pa.int64()).to_pylist(), is_unique.to_pylist()] == [column.to_pylist() for column in instants_of(texts, time)]
 
 
-@given(st.from_regex(r"\A ?-?[0-9]{0,23}(\.5|e3)?\Z") | st.text(max_size=5))
-def test_nanoseconds_are_read_as_verify_reads_them(text: str) -> None:
-    time = Time("t", "epoch_ns")
+@given(st.from_regex(r"\A ?-?[0-9]{0,23}(\.5|e3)?\Z") | st.text(max_size=5), st.sampled_from(["epoch_ns", "filetime"]))
+def test_nanoseconds_are_read_as_verify_reads_them(text: str, format: str) -> None:
+    time = Time("t", format)
     assert to_instants(pa.array([text]), time)[0].cast(pa.int64()).equals(instants_of(pa.array([text]), time)[0])
 
 

@@ -3,7 +3,6 @@
 Reading raises nothing. A format may be a pattern, as conf/sources.yml writes it (yyyy-MM-dd HH:mm:ss).
 """
 
-import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -14,15 +13,13 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from orchestration.audit.verify.numerals import BLANKS, number, rounded
+from orchestration.audit.verify.epochs import MICROS, MICROS_PER, PER_MICRO, YEAR_10000, Instant, Reader, epoch_reader, fine_reader
+from orchestration.audit.verify.numerals import number, rounded
 from orchestration.errors import TidemarkError
 from silver.spec import Time
 
-MICROS = 1_000_000
-MICROS_PER = {"epoch_s": MICROS, "epoch_ms": 1_000, "epoch_us": 1}
-NANOSECONDS = "epoch_ns"
-NUMBER_FORMATS = (*MICROS_PER, NANOSECONDS, "excel")
-YEAR_1, YEAR_10000 = -62_135_596_800 * MICROS, 253_402_300_800 * MICROS
+NUMBER_FORMATS = (*MICROS_PER, *PER_MICRO, "excel")
+YEAR_1 = -62_135_596_800 * MICROS
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAYS_IN_400_YEARS = 146_097
 SPREADSHEET, DAY_0_OF_SPREADSHEET = "excel", date(1899, 12, 30).toordinal() - EPOCH_DAY
@@ -57,10 +54,6 @@ FIXED_ZONES = {name: int(hours) for name, hours in map(str.split, ABBREVIATIONS.
 """Hours ahead of UTC of the letters that mean one zone, in summer and in winter."""
 PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
 
-Instant = tuple[int, bool]
-"""Microseconds since 1970, and False where the local time is there twice or never, and nobody chose."""
-Reader = Callable[[str], Instant | None]
-
 
 class Fields(NamedTuple):
     """The fields of a text for an instant; `zone` None: it names no zone."""
@@ -78,9 +71,9 @@ class Fields(NamedTuple):
 def reader(time: Time) -> Reader:
     """Return a function that reads texts in this format; TidemarkError for a pattern that cannot be checked."""
     if time.format in MICROS_PER:
-        return _epoch_reader(MICROS_PER[time.format])
-    if time.format == NANOSECONDS:
-        return _of_nanoseconds
+        return epoch_reader(MICROS_PER[time.format])
+    if time.format in PER_MICRO:
+        return fine_reader(*PER_MICRO[time.format])
     zone = ZoneInfo(time.time_zone)
     if time.format == SPREADSHEET:
         return _spreadsheet_reader(zone, time.repeated_hour)
@@ -106,28 +99,6 @@ def instants_of(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
     read = [instant or (None, True) for instant in map(reader(time), others.to_pylist())]
     micros, is_unique = (pa.array([instant[n] for instant in read], type) for n, type in enumerate((pa.int64(), pa.bool_())))
     return pc.replace_with_mask(plain, plain.is_null(), micros), pc.replace_with_mask(plain.is_valid(), plain.is_null(), is_unique)
-
-
-def _epoch_reader(micros_per_unit: int) -> Reader:
-    def read(text: str) -> Instant | None:
-        amount = number(text)
-        micros = None if amount is None else rounded(amount * float(micros_per_unit))
-        return (micros, True) if micros is not None and 0 <= micros < YEAR_10000 else None
-
-    return read
-
-
-def _of_nanoseconds(text: str) -> Instant | None:
-    """Nanoseconds, of which the last three digits are cut off; with an exponent as a float holds them."""
-    digits, _, fraction = text.strip(BLANKS).partition(".")
-    if "e" in text.lower():
-        amount = number(text)
-        micros = math.floor(amount / 1_000) if amount is not None and math.isfinite(amount) else -1
-        return (micros, True) if 0 <= micros < YEAR_10000 else None
-    if fraction.strip("0123456789"):
-        return None
-    micros = int(digits) // 1000 if digits.isascii() and digits.isdigit() and len(digits) <= 21 else YEAR_10000
-    return (micros, True) if micros < YEAR_10000 else None
 
 
 def _spreadsheet_reader(zone: ZoneInfo, repeated_hour: str | None) -> Reader:

@@ -92,6 +92,10 @@ LOGGERS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ['columns: [Date, Time, "Temp Out", "Hi Temp", "Low Temp", "Wind Dir"]', 'fields: [Date, Time], format: "M/d/yy h:mma"'],
     ),
+    "Davis with names of which the lower halves differ": (
+        ["\t\tTemp\tHi", "Date\tTime\tOut\tTemp", *(f"3/02/26\t{n or 12}:00a\t1{n}.5\t1{n}.9" for n in range(5))],
+        ['columns: [Date, Time, "Temp Out", "Hi Temp"]'],
+    ),
     "Siemens": (
         ["Record,Date,UTC Time,Level", *(f"{n},03/22/2026,08:00:0{n},1.52{n}000E+00" for n in range(5))],
         ['fields: [Date, "UTC Time"], format: "MM/dd/yyyy HH:mm:ss"', "Level: Level"],

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from orchestration.conf.load import load
 from orchestration.conf.proposal import proposal_of
 from orchestration.conf.starter import findings_of, write_proposal
+from orchestration.connectors.sampling import sample_of_file
 from orchestration.errors import ConfError
+from orchestration.jobs.preview import preview
 from tests.orchestration.conf.conftest import START, Propose, landing_of
 
 
@@ -143,11 +145,13 @@ AMBIGUOUS = "day and month could change places in every time of the sample; conf
         ("1767571200000", "epoch_ms", False),
         ("1767571200000000", "epoch_us", False),
         ("1767571200000000000", "epoch_ns", False),
+        ("134120448000000000", "filetime", False),
         ("05/01/2026 00:00:00", "dd/MM/yyyy HH:mm:ss", True),
         ("01/15/2026 00:00:00", "MM/dd/yyyy HH:mm:ss", False),
         ("1/15/2026 1:05:00 PM", "M/d/yyyy h:mm:ss a", False),
         ("2026/01/05 00:00:00", "yyyy/MM/dd HH:mm:ss", False),
         ("20260105000000", "yyyyMMddHHmmss", False),
+        ("26-01-05 00:00:00", "yy-MM-dd HH:mm:ss", False),
         ("20260105T000000", "yyyyMMdd'T'HHmmss", False),
         ("2026-01-05", "yyyy-MM-dd", False),
     ],
@@ -158,7 +162,9 @@ def test_the_format_of_times_is_found(time: str, format: str, is_ambiguous: bool
     assert (AMBIGUOUS in findings_of(proposal_of(tmp_path / "sample.txt"))) is is_ambiguous
 
 
-NO_TIME = "holds no field with a time that can be read (ISO 8601, epoch in s, ms, us or ns since 2000, or a common date pattern): "
+NO_TIME = (
+    "holds no field with a time that can be read (ISO 8601, epoch in s, ms, us or ns since 2000, FILETIME, or a common date pattern): "
+)
 UNREADABLE = [
     pytest.param(b"", "is empty; name a file of JSON lines or CSV", id="empty"),
     pytest.param(b"\x00\x01\x02", "is binary; name a file of JSON lines or CSV", id="binary"),
@@ -166,6 +172,10 @@ UNREADABLE = [
     pytest.param(b"\x1f\x8b\x08broken", "cannot be read", id="broken gzip"),
     pytest.param(b"[\n1,\n2\n]\n", "looks like JSON, but not one object a line", id="array"),
     pytest.param(b'{\n  "a": 1\n}\n', "looks like JSON, but not one object a line", id="pretty"),
+    pytest.param(
+        b"plant/boiler/flow 68.5\nplant/boiler/pump ON\n", "has lines of a topic and a payload; keep the payloads alone", id="topics"
+    ),
+    pytest.param(b"key\theaders\tvalue\nmeter-12\t\tnull\n", "has no row that begins below a header", id="no rows"),
     pytest.param(b"hello\nworld\n", "is neither JSON lines nor CSV with several columns", id="prose"),
     pytest.param(b"a,b\n1,2\n3,4\n", "holds no field with a time that can be read", id="no time"),
     pytest.param(
@@ -186,8 +196,30 @@ UNREADABLE = [
     pytest.param(b"time,x\n08:00:00,1.5\n", NO_TIME + "time holds times of day such as 08:00:00, without a date", id="time of day"),
     pytest.param(b"Time,x\n2026-03-02 08:00:00 CET,1.5\n", NO_TIME + "Time ends in letters of a zone (CET)", id="zone letters"),
     pytest.param(b"Date,x\n02-Mar-2026 08:00,1.5\n", NO_TIME + "Date has no format that is known (such as 02-Mar-2026 08:00)", id="months"),
-    pytest.param(b'{"ts":[1772438400],"x":[1.5]}\n', NO_TIME + "none is called after a time; ts is a list, or empty", id="columns"),
+    pytest.param(b'{"ts":[1772438400],"x":[1.5]}\n', NO_TIME + "none is called after a time; ts is a list; x is a list", id="columns"),
 ]
+
+
+OTLP = json.dumps(
+    {
+        "resourceMetrics": [
+            {
+                "resource": {"attributes": [{"key": "host.name", "value": {"stringValue": "gw-1"}}]},
+                "scopeMetrics": [
+                    {
+                        "metrics": [
+                            {
+                                "name": "room.temperature",
+                                "unit": "Cel",
+                                "gauge": {"dataPoints": [{"asDouble": 21.5, "timeUnixNano": "1772438400000000000"}]},
+                            }
+                        ]
+                    }
+                ],
+            }
+        ]
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +228,22 @@ UNREADABLE = [
         (b'[{"bn":"mote:","bt":1772438400,"n":"temp","v":21.5},{"n":"temp","t":-60,"v":21.3}]\n', "senml", ["temp"]),
         (b"m,site=a\\ b temp=21.5,hum=40i 1772438400123456789\n# a comment\nm temp=21.6 1772438401123456789\n", "influx", ["temp", "hum"]),
         (b'[{"id":"a","ts":1772438400,"temp":21.5},{"id":"b","ts":1772438460,"temp":21.3}]\n', "array", ["temp"]),
+        (b"21.5\nON\n21.7\n", "text", ["value"]),
+        (b'{"Device A":[{"ts":1772438400,"t":21.5}],"Device B":[{"ts":1772438400,"t":22.5}]}\n', "by_key", ["t"]),
+        (OTLP.encode(), "otlp", ["room.temperature"]),
+        (b'{"at":"2026-03-02T08:00:00Z","Body":"eyJ0ZW1wIjogMjEuNX0="}\n', {"base64": "Body"}, ["temp"]),
     ],
 )
 def test_a_sample_of_messages_that_are_no_objects_names_its_decoder(
-    content: bytes, decode: str, metrics: list[str], tmp_path: Path
+    content: bytes, decode: str | dict[str, str], metrics: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_bytes(content)
     proposal = proposal_of(tmp_path / "a.txt")
-    assert (proposal.sample.decode, [*proposal.metrics]) == (decode, metrics)
+    assert (proposal.sample.decode, [*proposal.metrics]) == ((decode,), metrics)
+    write_proposal(tmp_path / "conf", proposal)
+    conf = load(tmp_path / "conf")
+    (shown, *_) = preview(conf, "sample", sample_of_file(conf.sources["sample"], tmp_path / "a.txt")).measurements
+    assert (shown["becomes"], shown["metric"]) == ("reading", metrics[0])
 
 
 @pytest.mark.parametrize(("content", "sentence"), UNREADABLE)

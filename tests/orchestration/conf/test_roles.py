@@ -44,6 +44,46 @@ READ = [
         id="a list of gateways, counters and ports",
     ),
     pytest.param(
+        in_minutes(
+            deviceInfo={"tenantId": "52f1", "devEui": "0101010101010101"},
+            devAddr="00189440",
+            shortAddr="0042",
+            dr=1,
+            fCnt=lambda n: n,
+            object={"temp": 21.5},
+            rxInfo=list_of({"rssi": -36, "snr": 10.5, "timestamp": 463457000, "location": {"latitude": 52.5}}),
+            txInfo={"frequency": 867100000, "lora": {"bandwidth": 125000}},
+        ),
+        {"each": None, "device": "deviceInfo.devEui", "metrics": {"temp": "object.temp"}},
+        id="ChirpStack: ids in hexadecimal digits, and how the message was sent and received",
+    ),
+    pytest.param(
+        in_minutes(rx_metadata=list_of({"rssi": -97, "timestamp": 463457000, "location": {"latitude": 52.5}}), up={"f_port": 2}, temp=20.5)
+        + in_minutes(rx_metadata=list_of({"rssi": -97, "timestamp": 463457000}), device="a"),
+        {"each": None, "metrics": {"temp": "temp"}},
+        id="The Things Stack: gateways with a clock of their own",
+    ),
+    pytest.param(
+        in_minutes(tags=list_of({"mac": "a4c1", "rssi": -60, "temp": 20.5})),
+        {"each": "tags", "device": "each.mac", "metrics": {"rssi": "each.rssi", "temp": "each.temp"}},
+        id="a list of beacons, with what they measure",
+    ),
+    pytest.param(
+        in_minutes(src="plug-1", params={"switch:0": {"id": 0, "apower": 11.5}, "temperature:0": {"id": 0, "tC": 40.5}}),
+        {"device": "src", "metrics": {"apower": "params.switch:0.apower", "tC": "params.temperature:0.tC"}},
+        id="Shelly: parts of a device with small ids",
+    ),
+    pytest.param(
+        in_minutes(device={"friendlyName": "probe", "ieeeAddr": "0x00158d00032"}, temp=20.5),
+        {"device": "device.friendlyName", "metrics": {"temp": "temp"}},
+        id="Zigbee2MQTT: a device in an object",
+    ),
+    pytest.param(
+        in_minutes(AM2301={"Temperature": 21.4, "Humidity": 45.2}, BMP={"Pressure": 1013.5}, TempUnit="C", PressureUnit="hPa"),
+        {"unit": None, "metrics": {"Temperature": "AM2301.Temperature", "Humidity": "AM2301.Humidity", "Pressure": "BMP.Pressure"}},
+        id="Tasmota: units of one metric each",
+    ),
+    pytest.param(
         in_minutes(dev="a", battery=3.6, alarms=list_of({"code": 3, "severity": 2.5}), readings=list_of({"name": "t", "value": 20.5})),
         {"each": "readings", "device": "dev", "metric": "each.name"},
         id="the list with metrics and values, of two, beside a number of the event",
@@ -142,6 +182,8 @@ UNITS = [
     pytest.param({"temp": 20.5, "power_kw": 3.5, "Flow [m3/h]": 1.5, "Druck (bar)": 2.5}, ["kW", "m3/h", "bar", None], id="names"),
     pytest.param({"t": {"v": 20.5, "u": "degC"}, "p": {"v": 1.5, "u": "hPa"}, "temp": 1.5}, ["degC", "hPa", None], id="beside each value"),
     pytest.param({"temp": 20.5, "temp_unit": "C", "hum": 40.5}, ["C", None], id="a field named after the metric"),
+    pytest.param({"Temperature": 20.5, "Humidity": 40.5, "TempUnit": "C"}, ["C", None], id="a field named after the metric in short"),
+    pytest.param({"Consumo_kWh": 20.5}, ["kWh"], id="capital letters within a unit"),
     pytest.param({"temp (2)": 20.5, "mean_m": 1.5}, [None, None], id="no units"),
 ]
 
@@ -220,6 +262,13 @@ DOUBTS = [
         in_minutes(dev="a", name="t", value=1.5, more=2.5, seq=3), "not read: more, seq (counts or names something)", id="long rows"
     ),
     pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "numbers are written as 1234,5: see decimal and thousands", id="decimal comma"),
+    pytest.param(
+        in_minutes(dev="a", list=list_of({"x": 1.5}, {"y": 2.5})),
+        "come only in some of 12 elements: each.x (in 6), each.y (in 6)",
+        id="elements",
+    ),
+    pytest.param([{"dev": "a", "x": 1.5}] * 3, "no field holds a time: the instant of arrival serves; confirm", id="arrival"),
+    pytest.param(in_minutes(dev="a", shelf="0042", x=1.5), "not read: shelf (looks like an id)", id="an id of digits"),
     pytest.param(in_minutes(dev="a", x=1.5), "gold may be empty after the first run: see idle_close_seconds", id="idle"),
 ]
 

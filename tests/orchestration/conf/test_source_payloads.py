@@ -43,7 +43,15 @@ def test_a_pattern_that_silver_does_not_read_is_refused_with_what_is_wrong_with_
     "pattern",
     [
         *("yyyyMMddHHmmssSSS", "yyyyMMddHHmmssSSSXX", "dMMyyyy", "yyyyMMddHmm", "yyyyMMdd[HHmmss]", "yyyy-MM-dd[ HH[:mm[:ss[.SSS]]]]"),
-        *("yyyyDDDHH", "yyyy-DDD HH:mm", "yyyy-MM-dd'T'HH:mm:ssxxx", "yyyy-MM-dd HH:mm:ssZ", "h 'o''clock' a d/M/yyyy", "epoch_ns"),
+        *(
+            "yyyyDDDHH",
+            "yyyy-DDD HH:mm",
+            "yyyy-MM-dd'T'HH:mm:ssxxx",
+            "yyyy-MM-dd HH:mm:ssZ",
+            "h 'o''clock' a d/M/yyyy",
+            "epoch_ns",
+            "filetime",
+        ),
     ],
 )
 def test_a_pattern_that_silver_reads_is_none_to_speak_of(pattern: str, folder: Path) -> None:
@@ -64,6 +72,12 @@ def test_letters_that_are_probably_swapped_are_a_warning(pattern: str, told: str
     (line,) = load(folder).warnings
     assert line.startswith("conf/sources.yml:13: warning: plant.time.format ")
     assert told in line
+
+
+@pytest.mark.parametrize(("zone", "count"), [("UTC", 1), ("Etc/GMT-1", 1), ("Europe/Berlin", 0)])
+def test_a_repeated_hour_in_a_zone_that_has_none_is_a_warning(zone: str, count: int, folder: Path) -> None:
+    changed(folder, "sources", "time_zone: UTC", f"time_zone: {zone}, repeated_hour: in_order")
+    assert sum("repeated_hour does nothing, as" in line for line in load(folder).warnings) == count
 
 
 @pytest.mark.parametrize(
