@@ -159,7 +159,8 @@ def _like(terms: Terms, node: Any) -> Term:
     pattern = terms.literal(node.expression, "the pattern of like")
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise terms.error(node, "has a pattern that ends with a backslash", "write two of them for one, as it escapes what follows")
-    return Term(node, BOOLEAN, f"({terms.sql(node.this, TEXT)} like {_quoted(pattern)} escape '\\')")
+    negation = "not " if node.args.get("negate") else ""  # a part of the node, where other operators stand in a Not
+    return Term(node, BOOLEAN, f"({terms.sql(node.this, TEXT)} {negation}like {_quoted(pattern)} escape '\\')")
 
 
 def _regexp(terms: Terms, node: Any) -> Term:

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 
 from bronze.schema import EVENTS, INSTANT
+from orchestration.audit.conf_tests.files import read_tests
+from orchestration.audit.conf_tests.outcome import ConfUnderTest
 from orchestration.audit.verify.gold_windows import windows
 from orchestration.cli.app import COMMANDS
 from orchestration.conf.document import read_document
@@ -58,7 +60,11 @@ def take_yaml(content: str, page: str, folder: Path) -> None:
         write_part(part, folder, is_whole=bool(whole))
     if not whole:
         shutil.copytree(ROOT / "conf", folder, dirs_exist_ok=True, ignore=lambda _, names: [n for n in names if (folder / n).exists()])
-    suites_of_conf(load(folder), folder)
+    conf = load(folder)
+    suites_of_conf(conf, folder)
+    for file in read_tests(folder) if "\ntests:" in f"\n{content}" else ():
+        for test in file.tests:
+            assert ConfUnderTest(conf).differences(test, file.path.parent) == []
 
 
 def write_part(part: str, folder: Path, *, is_whole: bool) -> None:
@@ -73,6 +79,10 @@ def write_part(part: str, folder: Path, *, is_whole: bool) -> None:
     if "expectations" in document.data:
         (folder / "expectations").mkdir(exist_ok=True)
         (folder / "expectations" / f"suite_{len(part)}.yml").write_text(part, encoding="utf-8")
+        return
+    if "tests" in document.data:
+        (folder / "tests").mkdir(exist_ok=True)
+        (folder / "tests" / f"page_{len(part)}.yml").write_text(part, encoding="utf-8")
         return
     name = next(name for name in FILES if document.data.keys() <= schema_of(name)["properties"].keys())
     of_default, _ = read_document(ROOT / "conf" / f"{name}.yml")

@@ -28,6 +28,7 @@ WITHOUT = {"preview": {"pandas"}, "sql": {"pandas", "numpy"}}
 COMMANDS = {
     "init": "Write a starter conf, or propose one from a sample of your data.",
     "check": "Find every mistake of a conf, without starting Spark.",
+    "test": "Run the tests of a conf: messages, and what must come of them; in a second.",
     "preview": "Show how a file or a source would be read, in a second; nothing is written.",
     "simulate": "Write events of simulated devices into a folder.",
     "up": "Run everything that conf asks for, and keep it running.",

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.audit.conf_tests.files import read_tests
+from orchestration.cli.test import run_tests
 from orchestration.conf.load import read_conf, summary
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.quality.suites import suites_of_conf
@@ -16,15 +18,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option("--tests", is_flag=True, help="Run the tests of the conf too, as `tidemark test` does.")
 @click.pass_obj
-def command(obj: dict[str, Any]) -> int:
+def command(obj: dict[str, Any], tests: bool) -> int:
     """List every mistake of the conf folder, one line each: file, line, setting, value, way out.
 
     Without mistakes, and where the lake runs another conf, it then lists what differs, and when it holds: from now on; for all after
     `tidemark replay`; not without a new lake.
 
-    Exit code 0: the conf can be used, perhaps with warnings; 1: the lake cannot go on with it: it would run with the conf before; 2: it
-    holds mistakes. Neither Spark nor Java is started.
+    Exit code 0: the conf can be used, perhaps with warnings; 1: the lake cannot go on with it: it would run with the conf before; or a test
+    did not pass; 2: it holds mistakes. Neither Spark nor Java is started.
 
     \b
     Example:
@@ -47,7 +50,7 @@ def command(obj: dict[str, Any]) -> int:
         return 1
     except TidemarkError as error:  # a damaged lake is no mistake of the conf
         click.echo(visible(str(error)), err=True)
-    return 0
+    return run_tests(conf, read_tests(folder)) if tests else 0
 
 
 def _against_the_lake(conf: "Conf", folder: Path) -> Iterator[str]:

@@ -13,6 +13,7 @@ from gold.alerts.spec import AlertSettings
 from gold.flows.spec import FlowSpec
 from gold.windows.spec import Group
 from orchestration.conf.channel_settings import ChannelSettings
+from orchestration.conf.conf_tests import ConfTests
 from orchestration.conf.devices import Device
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.source_settings import SourcesFile
@@ -99,4 +100,4 @@ OPTIONAL = ("rules", "flows", "alerts")
 """Files that may be absent: then there are none of what they declare."""
 ENTRIES = (*FILES[1:], "references", "sinks", "channels")
 """Settings whose entries are objects of their own, each with a name."""
-MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": Suite}
+MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": Suite, "tests": ConfTests}

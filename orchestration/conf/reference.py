@@ -13,7 +13,7 @@ import yaml
 
 from expectations.settings import PLAIN
 from orchestration.conf.document import SCALARS, TAG
-from orchestration.conf.files import FILES, MODELS
+from orchestration.conf.files import MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -40,7 +40,7 @@ def reference(page: str) -> str:
 
 def _of_file(name: str) -> str:
     root = schema_of(name)
-    text = f"\n## {root['title'] if name in FILES else 'expectations/*.yml'}\n\n{root['description']}\n\n"
+    text = f"\n## {root['title'].replace('<name>', '*')}\n\n{root['description']}\n\n"
     sections: dict[int, tuple[list[str], Node]] = {}  # every mapping with fixed keys, once, with all the paths at which it may stand
     for at, node in _mappings(root, root, ""):
         sections.setdefault(id(node["properties"]), ([], node))[0].append(at)

@@ -47,8 +47,9 @@ class _Generator(GenerateJsonSchema):
 
 @functools.cache
 def schema_of(name: str) -> Node:
-    """The JSON Schema of one file of conf, by its name without its ending; `suite` is that of every file in `expectations`."""
-    title = "expectations/<name>.yml" if name == "suite" else f"{name}.yml"
+    """The JSON Schema of one file of conf, by its name without its ending; `suite` is that of every file in `expectations`, `tests` that of
+    every file in `tests`."""
+    title = {"suite": "expectations/<name>.yml", "tests": "tests/<name>.yml"}.get(name, f"{name}.yml")
     schema = TypeAdapter(MODELS[name]).json_schema(schema_generator=_Generator)
     for node in (schema, *schema.get("$defs", {}).values()):
         node.pop("title", None)

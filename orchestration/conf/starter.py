@@ -38,7 +38,9 @@ def write_starter(folder: Path, source: str | None = None, example: str | None =
     """
     conf = resources.files("conf")
     texts = {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES_OF_A_START}
-    if source is not None:
+    if source is None:
+        texts["tests/kitchen.yml"] = conf.joinpath("tests/kitchen.yml").read_text(encoding="utf-8")
+    else:
         texts["sources.yml"] = "# yaml-language-server: $schema=schema/sources.json\n" + starter_sources()[source]
     if example is not None:
         name, text = examples()[example]

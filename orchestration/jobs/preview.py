@@ -18,17 +18,16 @@ from gold.windows.calendar import window_of
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
+from orchestration.jobs.silver_in_process import silver_of
 from orchestration.storage.delta import python_rows
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.references import present
 from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration, versions
 from orchestration.utc import EPOCH
-from silver import account
 from silver.csv_rows import values_of
 from silver.decoders.chain import decoder_of, objects_of
 from silver.decoders.message import OF_MESSAGE, messages
 from silver.enrich import ReferenceData
-from silver.judging import judged
 from silver.metric import Metric
 from silver.policy import SilverConfig
 from silver.reasons import Reasons
@@ -128,21 +127,15 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF))]
     devices = pa.Table.from_pylist([*loaded, *(row | {"registered_at": ALWAYS} for row in of_conf)], DEVICES)
-    rows: Rows = []
-    if measured := [*judged(events, ReferenceData(devices, present(conf)), config)]:
-        broken, good = account.split(pa.concat_tables(measured))
-        duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
-        reasons = Reasons(config, conf.devices)
-        quarantined = [row for piece in account.quarantine(broken, events) for row in python_rows(piece)]
-        beside = events.select(OF_MESSAGE).to_pylist()
-        for row in (row | beside[row["bronze_row"]] for row in quarantined):
-            becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
-            rows.append(row | {"becomes": becomes, "reasons": reasons.of(row)})
-        for row in python_rows(duplicates):
-            rows.append(row | {"becomes": "conflict" if row["is_conflict"] else "duplicate", "reasons": {}})
-        readings = account.among(good, account.IDENTITY, duplicates, "left anti")
-        rows += [row | {"becomes": "reading", "reasons": {}} for row in python_rows(readings)]
-        rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
+    silver = silver_of(conf, config, events, ReferenceData(devices, present(conf)))
+    rows = [row | {"becomes": "reading", "reasons": {}} for row in python_rows(silver.readings)]
+    for row in python_rows(silver.duplicates):
+        rows.append(row | {"becomes": "conflict" if row["is_conflict"] else "duplicate", "reasons": {}})
+    reasons, beside = Reasons(config, conf.devices), events.select(OF_MESSAGE).to_pylist()
+    for row in (row | beside[row["bronze_row"]] for row in python_rows(silver.quarantine)):
+        becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
+        rows.append(row | {"becomes": becomes, "reasons": reasons.of(row)})
+    rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
     measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
     return Preview(len(events), measurements, _windows(conf, measurements), unread_fields(events, shape))
 

@@ -79,6 +79,10 @@ class _Writer:
         value, texts = self.sql(node.this), node.args.get("field")
         return f"({value} in {self.sql(texts)})" if texts else f"({' or '.join(f'{value} = {self.sql(one)}' for one in node.expressions)})"
 
+    def like(self, node: Any) -> str:
+        likeness = f"({self.sql(node.this)} like {_quoted(node.expression.this)} escape '\\')"
+        return f"(not {likeness})" if node.args.get("negate") else likeness
+
     def rounded(self, node: Any) -> str:
         digits = node.args.get("decimals")
         factor = f"1{'0' * int(digits.this)}::double" if digits else ""
@@ -117,7 +121,7 @@ WRITERS: dict[str, Callable[[_Writer, Any], str]] = {
     "between": lambda writer, node: "({0} >= {1} and {0} <= {2})".format(*(writer.sql(node.args[key]) for key in ("this", "low", "high"))),
     "in": _Writer.among,
     "bracket": lambda writer, node: f"map_extract_value({writer.sql(node.this)}, {_quoted(node.expressions[0].this)})",
-    "like": lambda writer, node: f"({writer.sql(node.this)} like {_quoted(node.expression.this)} escape '\\')",
+    "like": _Writer.like,
     "regexplike": lambda writer, node: f"regexp_matches({writer.sql(node.this)}, {_quoted(node.expression.this)})",
     "round": _Writer.rounded,
     "length": lambda writer, node: f"length({writer.sql(node.this)})::double",

@@ -3,26 +3,22 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 
-from bronze.schema import INSTANT
-from expectations.condition import condition
 from gold.flows.slices import READING, Slice, Stepped
 from gold.flows.spec import FlowSpec
 from gold.flows.steps import nothing_carried, readings_of, step
 from orchestration.engine.lake import Lake
 from orchestration.jobs.account import retry
+from orchestration.jobs.flow_readings import with_predicates
 from orchestration.jobs.gold import exact_alerts, lane_slices, slices
 from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.bindings import plan_of_flow
-from orchestration.storage.delta import OpenTable, each_table_opened_once, literal, version_of
+from orchestration.storage.delta import OpenTable, each_table_opened_once, version_of
 from orchestration.storage.lanes import lanes_of
 from orchestration.storage.positions import ALERTS, FLOWS, FlowPosition, FlowStep, JudgedAhead, accounted_for, judged_ahead
-from silver.judging import PLAIN_INSTANT, retyped
-from silver.rules import READING as COLUMNS
 
 
 def follow_all(lake: Lake) -> Iterator[int]:
@@ -84,23 +80,12 @@ class DeclaredFlow:
         if (lanes := lanes_of(lake)).every:
             taken += f" and {lane_slices.in_time(lake, lanes, start, self._readings())}"
         query = f"select {columns} from rows where {taken}"
-        readings = pa.concat_tables([self._with_predicates(piece) for piece in pieces(lake, slices.READINGS, query)])
+        readings = pa.concat_tables([with_predicates(self.spec, piece) for piece in pieces(lake, slices.READINGS, query)])
         before = nothing_carried(self.spec) if carried is None else carried
         return step(self.spec, Slice(before, readings.cast(readings_of(self.spec)), start.until, end.until))
 
     def _readings(self) -> str:
         return slices.readings_taken(self.spec.metrics, self.spec.group)
-
-    def _with_predicates(self, readings: pa.Table) -> pa.Table:
-        if not self.spec.predicates:
-            return readings.select(READING.names)
-        met = ", ".join(f"{condition(text, COLUMNS).sql} as fits_{at}" for at, text in enumerate(self.spec.predicates))
-        if self.spec.join is not None and self.spec.join.key is not None:
-            met += f", element_at(attributes, {literal(self.spec.join.key)})[1] as key"
-        with duckdb.connect(config={"threads": 1}) as connection:
-            connection.register("reading", retyped(readings, INSTANT, PLAIN_INSTANT))
-            rows = connection.sql(f"select {', '.join(READING.names)}, {met} from reading").to_arrow_table()
-        return retyped(rows, PLAIN_INSTANT, INSTANT)
 
 
 def _follow(lake: Lake, incrementals: Iterable[Incremental], prefix: Prefix) -> Iterator[int]:

@@ -1,0 +1,1 @@
+"""Tests of a conf: messages through all layers, in process, without Spark; nothing is written."""
