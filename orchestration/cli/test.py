@@ -62,21 +62,24 @@ def run_tests(conf: "Conf", read: "Sequence[FileOfTests]") -> int:
     for file in read:
         for number, test in enumerate(file.tests):
             count += 1
+            place = f"{file.path}:{file.line(number)}"
             try:
                 differences = tested.differences(test, file.path.parent)
             except ConfError as error:
-                raise ConfError(f"{file.path}:{file.line(number)}: {error}") from None
+                raise ConfError(f"{place}: {error}") from None
             passed += not differences
-            if differences:
-                click.echo(f"FAILED {visible(f'{file.path}:{file.line(number)}: {test.name}')}")
-            for one in differences:
-                _show(one)
+            _show(f"{place}: {test.name}", differences, is_empty=not test.expect.is_set)
     sys.stdout.write(f"{passed} of {counted(count, 'test')} passed in {time.monotonic() - began:.1f} s\n")
     return 0 if passed == count else 1
 
 
-def _show(one: "Difference") -> None:
-    sys.stdout.write(f"{one.table}: expected {counted(one.expected, 'row')}, {one.came:,} came\n")
-    rows = [{"": "expected"} | row for row in one.missing] + [{"": "came"} | row for row in one.unexpected]
-    if rows:
-        show(rows, "table")
+def _show(title: str, differences: "Sequence[Difference]", *, is_empty: bool) -> None:
+    if differences:
+        click.echo(f"FAILED {visible(title)}")
+    elif is_empty:
+        click.echo(f"{visible(title)}: expects nothing; --update writes what comes")
+    for one in differences:
+        sys.stdout.write(f"{one.table}: expected {counted(one.expected, 'row')}, {one.came:,} came\n")
+        rows = [{"": "expected"} | row for row in one.missing] + [{"": "came"} | row for row in one.unexpected]
+        if rows:
+            show(rows, "table")

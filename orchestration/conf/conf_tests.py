@@ -54,7 +54,7 @@ class Given(Setting):
     base64: OrAbsent[Text] = Field(default=None, examples=["AAECAw=="])
     """The message in base64, for messages that are no text."""
     sample: OrAbsent[PlainText] = Field(default=None, examples=["samples/oven.csv"])
-    """A file, beside this one, that is read as the source reads files."""
+    """A file, beside this one, whose first 1,000 events are read as the source reads files."""
     source: OrAbsent[Text] = Field(default=None, examples=["plant"])
     """The source that receives it; may be left out where conf has one."""
     arrival: OrAbsent[Instant] = None
