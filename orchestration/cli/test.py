@@ -62,13 +62,13 @@ def run_tests(conf: "Conf", read: "Sequence[FileOfTests]") -> int:
     for file in read:
         for number, test in enumerate(file.tests):
             count += 1
-            place = f"{file.path}:{file.line(number)}"
+            position = f"{file.path}:{file.line(number)}"
             try:
                 differences = tested.differences(test, file.path.parent)
             except ConfError as error:
-                raise ConfError(f"{place}: {error}") from None
+                raise ConfError(f"{position}: {error}") from None
             passed += not differences
-            _show(f"{place}: {test.name}", differences, is_empty=not test.expect.is_set)
+            _show(f"{position}: {test.name}", differences, is_empty=not test.expect.is_set)
     sys.stdout.write(f"{passed} of {counted(count, 'test')} passed in {time.monotonic() - began:.1f} s\n")
     return 0 if passed == count else 1
 

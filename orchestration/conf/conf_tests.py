@@ -14,6 +14,7 @@ from silver.schema import DUPLICATES, LATE, READINGS
 COLUMNS: dict[str, tuple[str, ...]] = {
     "readings": tuple(READINGS.names),
     "quarantine": ("rules", "payload", "device_id", "metric", "event_time", "value", "source"),
+    "without_measurements": ("payload", "source"),
     "late": tuple(LATE.names),
     "duplicates": tuple(DUPLICATES.names),
     "windows": ("group", *(name for name in AGGREGATES.names if name != "device_group")),
@@ -95,6 +96,8 @@ class Expected(Setting):
     """Rows of silver.readings."""
     quarantine: Rows = Field(default=None, examples=[[{"rules": ["value_is_in_range"], "value": 999}]])
     """Rows of silver.quarantine; `rules` are the names of all rules that the row breaks."""
+    without_measurements: Rows = Field(default=None, examples=[1])
+    """Events of healthy devices that measure nothing; they are no rows of `quarantine` here."""
     late: Rows = Field(default=None, examples=[0])
     """Rows of silver.late."""
     duplicates: Rows = Field(default=None, examples=[0])

@@ -24,10 +24,9 @@ from orchestration.utc import to_micros
 from silver.enrich import ReferenceData
 from silver.measurements import measured
 from silver.policy import SilverConfig
-from silver.schema import DEVICES
+from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 
 Row = dict[str, Any]
-OF_SILVER = ("readings", "quarantine", "late", "duplicates")
 NEAR = 1e-9
 
 
@@ -57,8 +56,10 @@ class ConfUnderTest:
         """Rows of each of these tables (see COLUMNS) that come of the messages of a test; `folder`: that of its file."""
         events = self._events(test, folder)
         silver = self._silver(events)
-        came = {name: [*map(_shown, python_rows(getattr(silver, name)))] for name in OF_SILVER}
-        if {*tables} <= {*OF_SILVER}:
+        came = {name: [*map(_shown, python_rows(getattr(silver, name)))] for name in Silver._fields}
+        came["without_measurements"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED in row["rules"]]
+        came["quarantine"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED not in row["rules"]]
+        if came.keys() >= {*tables}:
             return came
         until = instant(test.until) if test.until else None
         with closing(Gold(self._conf, silver)) as gold:

@@ -16,6 +16,7 @@ FIRST = ("readings", "quarantine")
 OF_INTEREST = {
     "readings": ("device_id", "metric", "event_time", "value", "unit", "zone"),
     "quarantine": ("rules", "device_id", "metric", "value"),
+    "without_measurements": ("payload",),
     "late": ("device_id", "metric", "event_time", "value"),
     "duplicates": ("device_id", "metric", "event_time", "value", "is_conflict"),
     "windows": ("group", "device_id", "metric", "window_end", "value", "count"),

@@ -91,7 +91,7 @@ def test_a_mistake_that_somebody_makes_in_a_conf_is_found(plant: Path, name: str
 
 def test_the_command_shows_what_is_missing_and_what_came_instead(plant: Path, tidemark: Tidemark) -> None:
     passed = tidemark("--conf", plant, "test")
-    assert (passed.code, passed.out.split(" in ")[0]) == (0, "16 of 16 tests passed")
+    assert (passed.code, passed.out.split(" in ")[0]) == (0, "17 of 17 tests passed")
     file = plant / "tests" / "kitchen.yml"
     file.write_text(file.read_text().replace("value: 200, unit", "value: 201, unit"))
     said = tidemark("--conf", plant, "test", file)
