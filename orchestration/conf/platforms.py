@@ -59,12 +59,6 @@ class Platform:
         names = MODULE.findall(json.dumps(self.source.get("decode", "")))
         return {f"{name}.py": FOLDER.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in names}
 
-    @property
-    def samples(self) -> dict[str, str]:
-        """The files that tests name, by path in a conf folder."""
-        names = [given["file"] for test in self.tests for given in test["given"] if "file" in given]
-        return {f"tests/{name}": FOLDER.joinpath(name).read_text(encoding="utf-8") for name in names}
-
     def settings_of(self, metric: str, path: str = "") -> dict[str, Any]:
         """Settings of a metric: its own, those of the one whose field has the same last name as this path, or its unit by its name."""
         fields: Mapping[str, str] = self.source.get("metrics", {})
@@ -106,7 +100,7 @@ def conf_of(platform: Platform) -> dict[str, str]:
     """The files of a conf by path, with the usual metrics of a platform and its tests."""
     metrics = {name: platform.settings_of(name) for name in platform.metrics}
     tests = {f"tests/{platform.key}.yml": f"# {platform.name}\n{platform.tests_text}"}
-    return conf_texts(platform, platform.source, metrics, way=platform.way) | tests | platform.samples
+    return conf_texts(platform, platform.source, metrics, way=platform.way) | tests
 
 
 def conf_texts(

@@ -19,7 +19,9 @@ def test_init_writes_the_default_conf_with_its_comments_and_schemas(tmp_path: Pa
         str(file.relative_to(tmp_path / "plant/conf")): file.read_bytes() for file in (tmp_path / "plant/conf").rglob("*") if file.is_file()
     }
     assert written == {
-        str(file.relative_to(DEFAULT)): file.read_bytes() for files in ("*.yml", "schema/*.json") for file in DEFAULT.glob(files)
+        str(file.relative_to(DEFAULT)): file.read_bytes()
+        for files in ("*.yml", "schema/*.json", "tests/*.yml")
+        for file in DEFAULT.glob(files)
     }
     captured = capsys.readouterr()
     assert captured.out.startswith(f"{tmp_path}/plant/conf: no mistakes")
