@@ -57,7 +57,7 @@ def csv_table(file: Path, lines: list[str]) -> CsvTable:
     shape = _dialect(file, [line for line in lines if line.strip() and not ABOUT_FILE.match(line)])
     layout = _layout(lines, shape)
     if not any(map(str.strip, layout.rows)):
-        raise ConfError(f"{file} has no row that begins below a header and holds a number or a time; name a file of readings")
+        raise ConfError(f"{file} has no row with a cell that is a number or a time; name a file of readings")
     names, notes = _names(layout, shape), list[str]()
     shape = replace(shape, comment=_comments(layout, shape))
     rows = [line for line in layout.rows if line.strip() and not line.startswith(shape.comment)]

@@ -177,7 +177,7 @@ def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> l
     best, inside = named(possible, "device", is_anything=True), named([path for path in possible if path.startswith(ELEMENT)], "device")
     distinct = {device: len({tuple(row.get(path or "") for path in (device, *others)) for row in sample.rows}) for device in (best, inside)}
     first = (
-        inside if inside and (best is None or rank(best, "device") == vocabulary.UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
+        inside if inside and (best is None or rank(best, "device") >= vocabulary.UNKNOWN - 2 or distinct[inside] > distinct[best]) else best
     )
     return sorted(possible, key=lambda path: path != first)
 

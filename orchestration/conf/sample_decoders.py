@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.vocabulary import UNKNOWN, number_of, rank
+from orchestration.conf.instants import is_epoch
+from orchestration.conf.vocabulary import UNKNOWN, is_measurement, number_of, rank
 from orchestration.errors import ConfError
 from silver.decoders.message import Message
 from silver.records import UnreadableError
@@ -71,6 +72,11 @@ def _decoders_of_objects(events: Sequence[dict[str, Any]]) -> Decoders:
         return ("otlp",)
     if _is_by_key(events):
         return ("by_key",)
+    if _is_share(events, _is_in_columns):
+        return ("columns",)
+    inner = dict.fromkeys(path for event in events for path in _lists_in_lists(event))
+    if path := next((path for path in inner if _is_share(events, lambda event, path=path: path in _lists_in_lists(event))), None):
+        return ({"flatten": path},)
     names = dict.fromkeys(name for event in events for name, value in event.items() if isinstance(value, str))
     coded = [name for name in names if "." not in name and _is_share(events, lambda event, name=name: _holds_json(event.get(name)))]
     return ({"base64": coded[0]},) if coded else ()
@@ -85,6 +91,27 @@ def _is_by_key(events: Sequence[dict[str, Any]]) -> bool:
 def _is_with_time(value: Any) -> bool:
     elements = value if isinstance(value, list) else [value]
     return bool(elements) and all(isinstance(one, dict) and any(rank(name, "time") < UNKNOWN for name in one) for one in elements)
+
+
+def _is_in_columns(event: dict[str, Any]) -> bool:
+    """Whether it has lists of equal length beside each other, and one of them is called after a time."""
+    lists = {name: value for name, value in event.items() if isinstance(value, list)}
+    are_plain = not any(isinstance(one, dict | list) for values in lists.values() for one in values)
+    return len(lists) > 1 == len({*map(len, lists.values())}) and are_plain and any(rank(name, "time") < UNKNOWN for name in lists)
+
+
+def _lists_in_lists(value: Any, path: tuple[str, ...] = (), is_inside: bool = False) -> set[str]:
+    """The paths of lists that measure something, in elements of a list that do not."""
+    if isinstance(value, dict):
+        return {
+            list_path for name, inner in value.items() if "." not in name for list_path in _lists_in_lists(inner, (*path, name), is_inside)
+        }
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        return set()
+    does_measure = any(is_measurement(name, inner) and not is_epoch(inner) for one in value for name, inner in one.items())
+    if is_inside or does_measure:
+        return {".".join(path)} if is_inside and does_measure else set()
+    return set().union(*(_lists_in_lists(one, path, is_inside=True) for one in value))
 
 
 def _holds_json(value: Any) -> bool:

@@ -20,9 +20,12 @@ MAX_WORDS_OF_A_FLAG = 10
 
 
 def rank(path: str, role: str) -> int:
-    """Place of the last part of a path among the names of a role, or of its last two (device.id: device_id)."""
+    """Place of the last part of a path among the names of a role, or of its last two (device.id: device_id); behind them all that of a
+    name by a pattern, of which those that end with a name of several words, such as hub_device_id, come first."""
     parts = [snake(part) for part in path.split(".")]
-    other = UNKNOWN - (role in WORDS["patterns"] and is_called(path, role))
+    is_other = role in WORDS["patterns"] and is_called(path, role)
+    is_near = is_other and any("_" in name and parts[-1].endswith(f"_{name}") for name in NAMES[role])
+    other = UNKNOWN - is_other - is_near
     return min((NAMES[role].index(name) for name in (parts[-1], "_".join(parts[-2:])) if name in NAMES[role]), default=other)
 
 

@@ -84,6 +84,16 @@ READ = [
         id="Tasmota: units of one metric each",
     ),
     pytest.param(
+        in_minutes(body={"temp": 20.5}, properties={"batchId": "7f3f", "sequenceNumber": 101}, system={"hub-device-id": "press"}),
+        {"device": "system.hub-device-id", "metrics": {"temp": "body.temp"}},
+        id="a device by the end of its name, beside an id of a batch",
+    ),
+    pytest.param(
+        in_minutes(device="a", old_state={"state": "20"}, new_state={"state": 21.5}),
+        {"metrics": {"state": "new_state.state"}},
+        id="the state before is not measured again",
+    ),
+    pytest.param(
         in_minutes(dev="a", battery=3.6, alarms=list_of({"code": 3, "severity": 2.5}), readings=list_of({"name": "t", "value": 20.5})),
         {"each": "readings", "device": "dev", "metric": "each.name"},
         id="the list with metrics and values, of two, beside a number of the event",
