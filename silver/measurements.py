@@ -20,6 +20,7 @@ from silver.csv_rows import csv_rows
 from silver.decoded_rows import decoded_rows
 from silver.instants import NUMBER_FORMATS, to_instants
 from silver.json_rows import as_text, json_rows
+from silver.located_texts import LocatedTexts, header_values, named, texts_of, whole_column
 from silver.numbers import found, to_numbers, to_numbers_or_switches, with_points
 from silver.policy import SilverConfig
 from silver.records import Rows, Values
@@ -92,14 +93,14 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events, and
     received_at, headers or key if the time of the shape is beside the payload, or decoders ask for them. A payload longer than
     `max_payload_bytes` is not read."""
-    payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
+    payloads = whole_column(events["payload"])
     lengths = pc.binary_length(payloads)
     decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_decoded else _decoded(payloads, shape.encoding)
     small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
     for rows in payload_rows(small, events, shape, max_payload_bytes):
-        event_time, is_local_time_unique = _times(rows, events, shape)
+        texts = LocatedTexts(rows, small, events)
+        event_time, is_local_time_unique = _times(texts, shape)
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
-        origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
         of_row = {
             "event_at": rows.event_at,
             "element_at": rows.element_at,
@@ -107,46 +108,51 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
             "is_local_time_unique": is_local_time_unique,
             "attributes": _attributes(rows, shape),
             **{name: rows.of_event(column) for name, column in of_event.items()},
-            **{name: _origin(origin, rows, positions) for name, origin in origins.items()},
+            "device_id": texts.of(shape.device),
+            "zone_text": texts.of(shape.zone),
+            "unit_text": _units(texts, shape),
         }
-        for cells in _one_a_row(rows, shape, positions) if shape.value is not None else _one_a_metric(rows, shape):
+        for cells in _one_a_row(texts, shape, shape.value) if shape.value is not None else _one_a_metric(rows, shape):
             yield _table(of_row, cells, max(len(shape.metrics), 1))
 
 
-def _times(rows: Rows, events: pa.Table, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
+def _times(texts: LocatedTexts, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
     """Return the instant of each row, and whether its local time is there once."""
+    rows, events = texts.rows, texts.events
     if shape.time.arrival:
-        return rows.of_event(_whole(events["received_at"])), pa.repeat(True, len(rows.event_at))
-    is_second = rows.of_event(_said_second(_whole(events["headers"]))) if shape.time.is_beside_payload else None
-    return to_instants(time_texts(rows, shape), shape.time, is_second)
+        return rows.of_event(whole_column(events["received_at"])), pa.repeat(True, len(rows.event_at))
+    is_in_order = shape.time.repeated_hour == "in_order"
+    is_second = rows.of_event(_said_second(whole_column(events["headers"]))) if is_in_order else None
+    times = texts.of(shape.time)
+    times = with_points(times, shape.decimal, shape.thousands) if shape.time.format in NUMBER_FORMATS else times
+    return to_instants(times, shape.time, is_second)
 
 
-def time_texts(rows: Rows, shape: PayloadFormat) -> pa.Array:
-    """The text of the time of each row: of several fields joined by a blank; null where one of them is absent."""
-    parts = [_texts(rows.values(part)) for part in shape.time.parts]
-    texts = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*map(_named, parts), " ")
-    return with_points(texts, shape.decimal, shape.thousands) if shape.time.format in NUMBER_FORMATS else texts
+def _units(texts: LocatedTexts, shape: PayloadFormat) -> pa.Array:
+    """Return the texts of units; one that does not match is empty, as no unit is called so."""
+    matched, unmatched = texts.located(shape.unit) if shape.unit else (texts.of(None), texts.of(None))
+    return pc.if_else(unmatched.is_valid(), "", matched)
 
 
 def _said_second(headers: pa.Array) -> pa.Array:
     """Whether events are of the second of two hours by REPEATED_HOUR among their headers; null where none says it."""
-    entries = pc.list_flatten(headers)
-    is_it = pc.equal(pc.struct_field(entries, "key"), REPEATED_HOUR)
-    at = pc.index_in(pa.array(np.arange(len(headers))), pc.list_parent_indices(headers).filter(is_it).cast(pa.int64()))
-    return pc.equal(pc.struct_field(entries, "value").filter(is_it).take(at), SECOND_HOUR)
+    return pc.equal(header_values(headers, REPEATED_HOUR), SECOND_HOUR)
 
 
 def payload_rows(payloads: pa.Array, events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterable[Rows]:
     """Rows of payloads, which are texts but for those that decoders read; null is not read. `events`: what came with them."""
     if shape.is_decoded:
         return decoded_rows(payloads, events, shape, max_payload_bytes)
-    return [csv_rows(payloads, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(payloads, shape)
+    return [csv_rows(payloads, whole_column(events["header"]), shape)] if shape.format == "csv" else json_rows(payloads, shape)
 
 
-def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:
-    assert shape.value is not None
-    metric = _origin(shape.metric, rows, positions)
-    number, is_filled, is_no_value = _measured_numbers(rows.values(shape.value), metric, shape)
+def _one_a_row(texts: LocatedTexts, shape: PayloadFormat, value: Origin) -> Iterator[_Cells]:
+    rows, metric = texts.rows, texts.of(shape.metric)
+    if value.plain_field:
+        number, is_filled, is_no_value = _measured_numbers(rows.values(value.plain_field), metric, shape)
+    else:
+        matched, unmatched = texts.located(value)
+        number, is_filled, is_no_value = _measured_numbers(pc.coalesce(matched, unmatched), metric, shape, unmatched.is_valid())
     # A message that names a metric and has no value is a defect, unless conf says that this means nothing.
     is_named = metric.is_valid().to_numpy(zero_copy_only=False) & (shape.metric is not None and shape.metric.field is not None)
     is_measured = pa.array((is_filled | is_named) & ~is_no_value)
@@ -198,44 +204,9 @@ def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
         return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == UTF_8 else payload).decode(encoding, "replace"), False
 
 
-def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:
-    if origin is not None and origin.field is not None:
-        return _named(_texts(rows.values(origin.field)))
-    if origin is not None and origin.file_name is not None:
-        names, pattern = positions.dictionary_encode(), re.compile(origin.file_name)
-        matches = map(pattern.search, names.dictionary.to_pylist())
-        parts = pa.array((match[1] if match else None for match in matches), pa.string())
-        return _named(parts.take(names.indices.take(rows.event_at)))
-    if origin is not None and origin.topic is not None:
-        return _named(_level_of_topic(origin.topic, positions).take(rows.event_at))
-    return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(rows.event_at))
-
-
-def _level_of_topic(level: int, positions: pa.Array) -> pa.Array:
-    """Return a level of topic/partition/offset or topic/session/number: two parts follow the topic, which may have several levels. Else
-    null."""
-    pattern = rf"^(?:[^/]*/){{{level - 1}}}(?P<level>[^/]*)(?:/[^/]*)*/[^/]*/[^/]*$"
-    return pc.struct_field(pc.extract_regex(positions, pattern), "level")
-
-
-def _texts(values: Values) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    try:
-        return pa.array(values, pa.string())
-    except (ValueError, TypeError):  # nearly all are texts
-        return pa.array(map(as_text, values), pa.string())
-
-
-def _named(texts: pa.Array) -> pa.Array:
-    """Without spaces around them; null where nothing is left."""
-    trimmed = pc.utf8_trim(texts, " ")
-    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
-
-
 def _without_blanks(values: Values) -> Values:
     if isinstance(values, pa.Array):
-        return _named(values)
+        return named(values)
     return [(value.strip(" ") or None) if isinstance(value, str) else value for value in values]
 
 
@@ -244,18 +215,22 @@ def _attributes(rows: Rows, shape: PayloadFormat) -> pa.Array:
     count, names = len(rows.event_at), [*shape.attributes]
     if not names:
         return pa.nulls(count, ATTRIBUTES)
-    texts = pa.concat_arrays([_named(_texts(rows.values(field))) for field in shape.attributes.values()])
+    texts = pa.concat_arrays([named(texts_of(rows.values(field))) for field in shape.attributes.values()])
     in_rows = np.arange(count * len(names)).reshape(len(names), count).T.ravel()
     offsets = pa.array(np.arange(count + 1) * len(names), pa.int32())
     return pa.MapArray.from_arrays(offsets, pa.array(names * count, pa.string()), texts.take(pa.array(in_rows)))
 
 
-def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-    """Return the same as `_numbers`, with the words that conf has for values; and where a value says that nothing was measured."""
+def _measured_numbers(
+    values: Values, metric: pa.Array, shape: PayloadFormat, is_unmatched: pa.Array | None = None
+) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """Return the same as `_numbers`, with the words that conf has for values; and where a value says that nothing was measured. A text that
+    does not match is no number."""
     number, is_filled = _numbers(values, shape)
+    number = number if is_unmatched is None else pc.if_else(is_unmatched, None, number)
     is_no_value = np.zeros(len(is_filled), bool)
     if shape.words or shape.not_measured:
-        texts = pc.utf8_lower(pc.utf8_trim(_texts(_without_blanks(values)), ' "'))
+        texts = pc.utf8_lower(pc.utf8_trim(texts_of(_without_blanks(values)), ' "'))
         for name, words in shape.words.items():
             of_metric = pc.if_else(pc.equal(metric, name), texts, None)
             number = pc.coalesce(found(of_metric, {word.lower(): value for word, value in words.items()}), number)
@@ -270,7 +245,7 @@ def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) ->
 def _numbers(values: Values, shape: PayloadFormat) -> tuple[pa.Array, np.ndarray]:
     """Numbers, null where there is none; and where there is a value, whatever it is."""
     if isinstance(values, pa.Array):
-        values = _named(values)
+        values = named(values)
         return to_numbers_or_switches(with_points(values, shape.decimal, shape.thousands)), values.is_valid().to_numpy(zero_copy_only=False)
     try:
         numbers = pa.array(values, pa.float64())
@@ -294,7 +269,3 @@ def _number(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from silver.decoders.message import OF_MESSAGE
 from silver.enrich import ReferenceData
 from silver.judging import Judge, conditions, cut_by_batch
 from silver.measurements import OF_EVENT
@@ -72,15 +71,12 @@ def accepted(
     configs = (*(earlier.config for earlier in former), config)
     shapes = [shape for of_batches in configs for shape in of_batches.shapes.values()]
     # What no format reads goes to no worker (measured: 0.3 us an event for both).
-    unread = {"header": not any(shape.format == "csv" for shape in shapes)}
-    unread |= {"position": not any(shape.is_read_by_position for shape in shapes)}
+    beside = frozenset[str]().union(*(shape.beside for shape in shapes))
+    unread = {"header": not any(shape.format == "csv" for shape in shapes), "position": "position" not in beside}
     read = [F.lit(None).cast("string").alias(name) if is_unread else name for name, is_unread in unread.items()]
     pickled = [dumps((of_batches, conditions(of_batches))) for of_batches in configs]
     in_worker = partial(_accepted, pickled, [earlier.end for earlier in former], load, is_timed)
-    beside = {"received_at": any(shape.time.arrival is True for shape in shapes)}
-    beside |= {"headers": any(shape.time.repeated_hour == "in_order" for shape in shapes)}
-    is_read_by_all = any(shape.is_read_by_all for shape in shapes)
-    read += OF_MESSAGE if is_read_by_all else [name for name, is_read in beside.items() if is_read]
+    read += sorted(beside - unread.keys())
     return events.select(*OF_EVENT, "payload", *read).mapInArrow(in_worker, from_arrow_schema(READINGS))
 
 

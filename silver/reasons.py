@@ -21,7 +21,7 @@ from silver.measurements import payload_rows
 from silver.policy import SilverConfig
 from silver.records import ODD, Node, Rows, UnreadableError, nodes
 from silver.schema import SOMETHING_IS_MEASURED
-from silver.spec import Origin, PayloadFormat, Time
+from silver.spec import Locator, Origin, PayloadFormat, Time
 
 LONGEST, NEAR, MOST_COMPARED = 60, 20, 2_000
 LIKELY = range(946_684_800_000_000, 4_102_444_800_000_000)
@@ -50,21 +50,11 @@ class Reasons:
         limits = ["any" if limit is None else limit for limit in (metric.bounds if metric else (None, None))]
 
         def said(origin: Origin | None, *more: str) -> str:
-            if origin is not None and origin.constant is not None:
-                return " and ".join((f"conf says {shortened(origin.constant)}", *more))
-            if origin is None or origin.field is None:
-                pattern = origin and (origin.file_name or f"level {origin.topic} of a topic")
-                return f"{shortened(row['position'] or '')} does not match {pattern}"
-            value = self._value(origin.field, row, shape)
-            if value is None or value is ODD:
-                return f"{origin.field} is absent or null" if value is None else f"something above {origin.field} is no object"
-            return " and ".join((f"{origin.field} is {shortened(as_text(value) or '')}", *more))
+            locators = origin.locators if origin else ()
+            return " and ".join((*(words for locator in locators for words in self._said(locator, row, shape)), *more))
 
         def of_nothing() -> str:
-            return said(Origin(shape.value)) if shape.value else f"none of {', '.join(fields)} has a value"
-
-        def of_time() -> Iterator[str]:
-            return map(said, map(Origin, shape.time.parts))
+            return said(shape.value) if shape.value else f"none of {', '.join(fields)} has a value"
 
         return {
             "payload_is_small_enough": lambda: f"{len(payload):,} bytes are more than policy.max_payload_bytes",
@@ -73,9 +63,9 @@ class Reasons:
             SOMETHING_IS_MEASURED: of_nothing,
             "device_is_present": lambda: said(shape.device),
             "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
-            "event_time_is_valid": lambda: " and ".join((*of_time(), *_format(self._time_text(row, shape), shape))),
-            "local_time_is_unique": lambda: " and ".join((*of_time(), "comes twice or never; see repeated_hour")),
-            "value_is_a_number": lambda: said(Origin(shape.value or fields[row["part"] % len(fields)])),
+            "event_time_is_valid": lambda: said(shape.time, *_format(self._time_text(row, shape), shape)),
+            "local_time_is_unique": lambda: said(shape.time, "comes twice or never; see repeated_hour"),
+            "value_is_a_number": lambda: said(shape.value or Origin(fields[row["part"] % len(fields)])),
             "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
             "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
             "device_is_known": lambda: _undeclared(row["device_id"], self.devices, "devices.yml"),
@@ -89,9 +79,42 @@ class Reasons:
         asked |= {name: as_text(self._value(path, row, shape)) for name, path in shape.attributes.items() if f"'{name}'" in holds}
         return ", ".join(f"{name} is {value}" for name, value in asked.items()) or f"not {holds}"
 
+    def _said(self, locator: Locator, row: Mapping[str, Any], shape: PayloadFormat) -> Iterator[str]:
+        """A few words for each text: what it is, why it is none, or that its pattern is not found in it."""
+        whole = list[str]()
+        for name, text, problem in (texts := list(self._texts(locator, row, shape))):
+            yield problem if text is None else f"{name} {shortened(text)}"
+            whole += [] if text is None else [text]
+        if locator.match and len(whole) == len(texts) and not re.search(locator.match, " ".join(whole)):
+            yield f"{shortened(locator.match)} is not found in it"
+
+    def _texts(self, locator: Locator, row: Mapping[str, Any], shape: PayloadFormat) -> Iterator[tuple[str, str | None, str]]:
+        """The texts that a source takes from there, each with its name, and what is said where there is none."""
+        for part in locator.parts:
+            value = self._value(part, row, shape)
+            yield f"{part} is", as_text(value), f"something above {part} is no object" if value is ODD else f"{part} is absent or null"
+        if locator.constant is not None:
+            yield "conf says", locator.constant, ""
+        if locator.payload:
+            yield "the payload is", bytes(row["payload"]).decode(shape.encoding, "replace"), ""
+        if locator.key or locator.header is not None:
+            name = "the key" if locator.key else f"the header {locator.header}"
+            content = (
+                row.get("key") if locator.key else {entry["key"]: entry["value"] for entry in row.get("headers") or ()}.get(locator.header)
+            )
+            text = None if content is None else bytes(content).decode("utf-8", "replace")
+            yield f"{name} is", text, f"{name} is absent, or was not kept in quarantine"
+        if locator.file_name or locator.topic:
+            yield "", None, f"{shortened(row['position'] or '')} does not match {locator.file_name or f'level {locator.topic} of a topic'}"
+
     def _time_text(self, row: Mapping[str, Any], shape: PayloadFormat) -> str | None:
-        texts = [text for part in shape.time.parts if (text := as_text(self._value(part, row, shape))) is not None]
-        return " ".join(texts) if len(texts) == len(shape.time.parts) else None
+        for locator in shape.time.locators:
+            texts = [text for _, text, _ in self._texts(locator, row, shape) if text is not None]
+            text = " ".join(texts)
+            match = re.search(locator.match, text) if locator.match else None
+            if texts and len(texts) == max(len(locator.parts), 1) and (match or not locator.match):
+                return match[1] if match else text
+        return None
 
     def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
         """Return a field as it stands in the payload; None if it is absent or null."""
@@ -135,7 +158,7 @@ def _undeclared(name: str, names: Collection[str], file: str) -> str:
 
 
 def _format(text: str | None, shape: PayloadFormat) -> list[str]:
-    if not shape.time.parts:
+    if shape.time.arrival:
         return ["its source does not say when it came"]
     if text is None:
         return []

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.spec import ELEMENT, PayloadFormat
+from silver.short_forms import ELEMENT
+from silver.spec import PayloadFormat
 
 Values: TypeAlias = pa.Array | Sequence[Any]
 """The values of a field, one a row, null if it is absent: texts of Arrow, or values of JSON."""

@@ -1,33 +1,26 @@
 """How the payloads of sources.yml are read: frozen, free of Spark."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationInfo, WrapSerializer, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from expectations.settings import (
     CONFIG,
     Flag,
     Hidden,
     Key,
-    Names,
     OrAbsent,
     PlainText,
     Problem,
     Setting,
-    Some,
     Text,
     UniqueSome,
     Whole,
-    expression,
-    of_pattern,
     problems_of_zone,
-    unreadable,
 )
-from expectations.wording import quoted
+from silver.short_forms import PATH, CommentMarks, Decoders, MeasuredField, MeasuredFields, Pattern, Quote, Separator
 from silver.text_encoding import Encoding
 
 BINARY = ("avro", "protobuf", "sparkplug_b")
@@ -36,45 +29,75 @@ NO_TEXT = (*BINARY, "gzip", "confluent")
 """Decoders, or formats, whose payloads are no text."""
 DECLARED = "declared"
 """In `PayloadFormat.schemas`, that of all payloads of a source without a registry."""
-ELEMENT = "each."
-"""A field path that begins with this begins at the element of the list `PayloadFormat.each`, not at the event."""
-_PATH = "Dotted path of a field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."
-Separator = Annotated[str, of_pattern(r"^[^\r\n\x00]$", "write one character, no line end", 1, 1)]
-Quote = Annotated[
-    str, of_pattern(r"^[!-/:-@\[-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank or picture", 1, 1)
-]
-MeasuredField = Annotated[Text, Field(description=_PATH, examples=["data.temp"])]
+ORIGINS = ("field", "fields", "payload", "key", "header", "topic", "file_name", "constant")
+_ONE_ORIGIN: list[Any] = [{"required": [key]} for key in ORIGINS]
 
 
-def _with_group(text: str) -> str:
-    if not re.compile(expression(text)).groups:
-        raise unreadable(f"is {quoted(text)}, which has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'")
-    return text
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"oneOf": _ONE_ORIGIN}))
+class Locator(Setting):
+    """The source of a text; set exactly one of `field`, `fields`, `payload`, `key`, `header`, `topic`, `file_name` and `constant`."""
 
-
-@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))
-class Origin(Setting):
-    """The origin of a text; set exactly one of these."""
-
-    one_of: ClassVar[tuple[str, ...]] = ("field", "constant", "file_name", "topic")
-    field: OrAbsent[Text] = Field(default=None, examples=["device"], description=_PATH)
-    constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
-    """The same text for every event of this source."""
-    file_name: OrAbsent[Annotated[Text, AfterValidator(_with_group)]] = Field(default=None, examples=[r"^(.+)\.txt$"])
-    """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
-    topic: OrAbsent[Annotated[Whole, Field(ge=1, le=200)]] = Field(default=None, examples=[2])
+    one_of: ClassVar[tuple[str, ...]] = ORIGINS
+    field: OrAbsent[Text] = Field(default=None, examples=["device"], description=PATH)
+    fields: UniqueSome[Text] = Field(default=(), kw_only=True, examples=[["Date", "Time"]])
+    """Fields whose texts are joined by a blank; all of them have to be there."""
+    payload: OrAbsent[Literal[True]] = Field(default=None, kw_only=True, examples=[True])
+    """The whole payload as it came, as a text."""
+    key: OrAbsent[Literal[True]] = Field(default=None, kw_only=True, examples=[True])
+    """Kafka: the key of the message, a text in UTF-8."""
+    header: OrAbsent[Text] = Field(default=None, kw_only=True, examples=["ce_subject"])
+    """Kafka: a header of the message, a text in UTF-8; of several with this name the last."""
+    topic: OrAbsent[Annotated[Whole, Field(ge=1, le=200)]] = Field(default=None, kw_only=True, examples=[2])
     """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""
+    file_name: OrAbsent[Pattern] = Field(default=None, kw_only=True, examples=[r"^(.+)\.txt$"])
+    """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
+    constant: OrAbsent[Text] = Field(default=None, kw_only=True, examples=["oven-01"])
+    """The same text for every event of this source."""
+    match: OrAbsent[Pattern] = Field(default=None, kw_only=True, examples=[r"Channel\d+\.(\w+)\."])
+    """Regular expression on that text; its first group is taken. A text in which it is not found counts as none, and the measurement is
+    quarantined where it needs one."""
+
+    def problems(self) -> Iterator[Problem]:
+        own = next((key for key in ("file_name", "constant", "arrival") if getattr(self, key, None)), None)
+        if self.match and own:
+            yield Problem(
+                ("match",), "is set, but file_name is a pattern itself; remove it" if own == "file_name" else f"is not for {own}; remove it"
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The fields that hold it; none if it is elsewhere."""
+        return (self.field,) if self.field else self.fields
 
 
-_ONE_TIME: list[Any] = [{"required": ["field"]}, {"required": ["fields"]}, {"required": ["arrival"]}]
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"oneOf": _ONE_ORIGIN}))
+class Origin(Locator):
+    """The source of a text, and another one; set exactly one of `field`, `fields`, `payload`, `key`, `header`, `topic`, `file_name` and
+    `constant`."""
+
+    otherwise: OrAbsent[Locator] = Field(default=None, kw_only=True, examples=[{"field": "ts"}])
+    """Another source of the text, for events that have none here."""
+
+    @property
+    def locators(self) -> tuple[Locator, ...]:
+        """This one, and the other one."""
+        return (self, self.otherwise) if self.otherwise else (self,)
+
+    @property
+    def plain_field(self) -> str | None:
+        """The field, if nothing is done to what stands there."""
+        return self.field if self.field and self == Origin(self.field) else None
+
+
+_ONE_TIME: list[Any] = [*_ONE_ORIGIN, {"required": ["arrival"]}]
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"oneOf": _ONE_TIME}))
-class Time(Setting):
-    """When a measurement was made; set exactly one of `field`, `fields` and `arrival`."""
+class Time(Origin):
+    """When a measurement was made: the source of a text, as for the device, or `arrival`; and how it is written."""
 
-    one_of: ClassVar[tuple[str, ...]] = ("field", "fields", "arrival")
-    field: OrAbsent[Text] = Field(default=None, examples=["ts"], description=_PATH)
+    one_of: ClassVar[tuple[str, ...]] = (*ORIGINS, "arrival")
+    field: OrAbsent[Text] = Field(default=None, examples=["ts"], description=PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
         default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "filetime", "excel", "dd/MM/yyyy HH:mm:ss"]
     )
@@ -85,40 +108,25 @@ class Time(Setting):
     repeated_hour: OrAbsent[Literal["first", "second", "in_order"]] = Field(default=None, examples=["first"])
     """Which of the two a local time is that comes twice, when summer time ends; `in_order`, for files: the order of rows says it. Then a
     time that is skipped, when it begins, is read too. Without this, rows with such times are quarantined."""
-    fields: UniqueSome[Text] = Field(default=(), examples=[["Date", "Time"]])
-    """Fields that are joined by a blank before `format` reads them."""
     arrival: OrAbsent[Literal[True]] = Field(default=None, examples=[True])
     """The time is when the source received the message, `received_at` of bronze: for devices that send no time."""
 
     def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
         yield from problems_of_zone("time_zone", self.time_zone)
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The fields that hold the time; none if it is the arrival."""
-        return (self.field,) if self.field else self.fields
 
-    @property
-    def is_beside_payload(self) -> bool:
-        """Whether bronze has the time, or a part of it, beside the payload."""
-        return self.arrival is True or self.repeated_hour == "in_order"
+def _value(written: Any, info: ValidationInfo) -> Any:
+    """Python may write the field alone, and so do files of earlier lakes."""
+    return {"field": written} if isinstance(written, str) and info.context is None else written
 
 
-@dataclass(frozen=True)
-class Value(Setting):
-    """The number of a long row."""
-
-    field: Text = Field(examples=["value"], description=_PATH)
+def _plain_value(value: Origin, to_plain: SerializerFunctionWrapHandler) -> Any:
+    """The field alone, as earlier versions wrote it into lakes: nothing has changed then."""
+    return value.plain_field or to_plain(value)
 
 
-class _OfValue:
-    """Behind `str`: YAML has a `Value`, of which Python gets the field."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_wrap_validator_function(self._read, handler.generate_schema(Value))
-
-    def _read(self, value: Any, handler: Callable[[Any], Value], info: ValidationInfo) -> str:
-        return value if isinstance(value, str) and info.context is None else handler(value).field
+Value = Annotated[Origin, BeforeValidator(_value, json_schema_input_type=Origin), WrapSerializer(_plain_value)]
 
 
 @dataclass(frozen=True)
@@ -128,40 +136,6 @@ class Registry(Setting):
     url: str
     username: str | None = None
     password: str | None = None
-
-
-def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
-    """A list names metrics whose fields have the same names: those of the elements, where the source has a list of them."""
-    if not isinstance(written, list) or not written or not all(isinstance(name, str) for name in written):
-        return written
-    if len(set(written)) < len(written):
-        raise PydanticCustomError("twice", "names a metric twice")
-    return {name: f"{ELEMENT if info.data.get('each') else ''}{name}" for name in written}
-
-
-_Fields = Some[dict[Annotated[Key, Names("metrics")], MeasuredField]]
-MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schema_input_type=_Fields | UniqueSome[Key])]
-
-_Marks = UniqueSome[Text]
-CommentMarks = Annotated[
-    _Marks, BeforeValidator(lambda written: [written] if isinstance(written, str) else written, json_schema_input_type=Text | _Marks)
-]
-
-
-def _decoders(written: Any) -> Any:
-    """A decoder alone is a list of one."""
-    steps = written if isinstance(written, list | tuple) else [written]
-    for step in steps:
-        is_named = isinstance(step, dict) and len(step) == 1 and all(isinstance(argument, str | dict) for argument in step.values())
-        if not is_named and not isinstance(step, str):
-            raise unreadable(f"has {quoted(step)}; write the name of a decoder, `name: field`, or `name: {{argument: value}}`")
-    return steps
-
-
-_Decoder = Text | Annotated[dict[Text, Any], Field(min_length=1, max_length=1)]
-Decoders = Annotated[
-    tuple[Any, ...], Field(max_length=10), BeforeValidator(_decoders, json_schema_input_type=_Decoder | UniqueSome[_Decoder])
-]
 
 
 @dataclass(frozen=True)
@@ -181,8 +155,8 @@ class PayloadFormat(Setting):
     """The zone of the measurement; else the zone of the device in devices.yml."""
     metric: OrAbsent[Origin] = Field(default=None, examples=[{"field": "metric"}])
     """Long rows (one measurement each): which metric it is."""
-    value: OrAbsent[Annotated[str, _OfValue()]] = Field(default=None, examples=[{"field": "value"}])
-    """Long rows: the number."""
+    value: OrAbsent[Value] = Field(default=None, examples=[{"field": "value"}])
+    """Long rows: the number. Words of the metric and `not_measured` are those of the text that `match` takes."""
     unit: OrAbsent[Origin] = Field(default=None, examples=[{"field": "unit"}])
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
     each: OrAbsent[Text] = Field(default=None, examples=["readings"])
@@ -264,20 +238,23 @@ class PayloadFormat(Setting):
         return first in NO_TEXT if isinstance(first, str) else False
 
     @property
-    def is_read_by_all(self) -> bool:
-        """Whether what an event means may depend on all that came with it: decoders may ask for key, headers, topic and arrival."""
-        return bool(self.decode)
-
-    @property
-    def is_read_by_position(self) -> bool:
-        """Whether what an event means depends on the name of its file, or on its topic."""
-        return self.is_read_by_all or any(origin.file_name is not None or origin.topic is not None for _, origin in self.origins)
+    def beside(self) -> frozenset[str]:
+        """Columns of bronze that say, beside payload and header, what an event means. Decoders may ask for all."""
+        if self.decode:
+            return frozenset({"position", "key", "headers", "received_at"})
+        locators = [locator for _, locator in self.locators]
+        is_read = {
+            "position": any(locator.file_name or locator.topic for locator in locators),
+            "key": any(locator.key for locator in locators),
+            "headers": any(locator.header for locator in locators) or self.time.repeated_hour == "in_order",
+            "received_at": self.time.arrival,
+        }
+        return frozenset(name for name, is_it in is_read.items() if is_it)
 
     @property
     def fields(self) -> list[str]:
-        of_origins = [origin.field for _, origin in self.origins if origin.field is not None]
-        measured = [*self.metrics.values(), *([self.value] if self.value else [])]
-        return list(dict.fromkeys([*of_origins, *self.time.parts, *measured, *self.attributes.values()]))
+        of_locators = [field for _, locator in self.locators for field in locator.parts]
+        return list(dict.fromkeys([*of_locators, *self.metrics.values(), *self.attributes.values()]))
 
     @property
     def header_field(self) -> str:
@@ -285,6 +262,7 @@ class PayloadFormat(Setting):
         return next(iter((*self.time.parts, *self.fields)), "")
 
     @property
-    def origins(self) -> list[tuple[str, Origin]]:
-        """The texts that come from somewhere, by setting."""
-        return [(key, origin) for key in ("device", "zone", "metric", "unit") if (origin := getattr(self, key))]
+    def locators(self) -> list[tuple[tuple[str, ...], Locator]]:
+        """The sources of texts, by setting."""
+        origins = [(key, origin) for key in ("device", "zone", "metric", "unit", "time", "value") if (origin := getattr(self, key))]
+        return [((key, "otherwise")[: n + 1], locator) for key, origin in origins for n, locator in enumerate(origin.locators)]

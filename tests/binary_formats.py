@@ -92,7 +92,7 @@ SPARKPLUG = PayloadFormat(
     Origin(constant="oven"),
     Time("each.timestamp", "epoch_ms"),
     metric=Origin(field="each.name"),
-    value="each.value",
+    value=Origin("each.value"),
     unit=Origin(field="uuid"),
     each="metrics",
 )

@@ -43,7 +43,7 @@ from silver.policy import Policy
 from silver.spec import Origin, PayloadFormat, Time
 from tests.waiting import until
 
-SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")
+SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value=Origin("value"))
 METRICS = {
     "temperature": Metric("temperature", Aggregation.AVERAGE, 600),
     "power": Metric("power", Aggregation.SUM, 3600),

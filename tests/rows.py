@@ -29,7 +29,9 @@ METRICS = {
         Metric("power", Aggregation.SUM, 3600, "W"),
     )
 }
-LONG = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", unit=Origin(field="unit"))
+LONG = PayloadFormat(
+    "json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value=Origin("value"), unit=Origin(field="unit")
+)
 POLICY = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000, max_age_seconds=100_000_000_000)
 
 

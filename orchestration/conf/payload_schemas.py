@@ -9,7 +9,8 @@ from orchestration.conf.schema_members import Member, SchemaError, member_at
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.decoders.steps import step_of
-from silver.spec import BINARY, DECLARED, ELEMENT
+from silver.short_forms import ELEMENT
+from silver.spec import BINARY, DECLARED
 
 WITH_SCHEMA = ("avro", "protobuf")
 TIME_FORMATS = {"timestamp-millis": "epoch_ms", "timestamp-micros": "epoch_us", "google.protobuf.Timestamp": "iso"}

@@ -16,7 +16,7 @@ from orchestration.conf.sample import Row, Sample, sample_of
 from orchestration.conf.sample_times import MOST, with_whole_time
 from orchestration.conf.vocabulary import UNKNOWN, WORDS, Scalar, is_called, is_no_value, is_unit_of, last, number_of, rank, snake, unit_in
 from orchestration.errors import ConfError
-from silver.spec import ELEMENT
+from silver.short_forms import ELEMENT
 
 STEPS = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 21600, 86400)
 READINGS_PER_STEP = 10

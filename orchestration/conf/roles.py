@@ -33,7 +33,7 @@ from orchestration.conf.vocabulary import (
     rank,
     snake,
 )
-from silver.spec import ELEMENT
+from silver.short_forms import ELEMENT
 
 MAX_METRICS_OF_LONG_ROWS = 200
 MAX_PARTS = 100

@@ -20,7 +20,7 @@ from orchestration.conf.number_marks import marks_of, with_points_by_text
 from orchestration.conf.sample_decoders import Decoders, decoders_of, object_of, objects_in
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, number_of, rank
 from orchestration.errors import ConfError
-from silver.spec import ELEMENT
+from silver.short_forms import ELEMENT
 
 MAX_LINES = 1_000
 MAX_BYTES = 16_000_000

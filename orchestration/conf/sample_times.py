@@ -8,7 +8,7 @@ from orchestration.conf import vocabulary
 from orchestration.conf.instants import DAYS, NUMBERS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.sample import Sample
 from orchestration.conf.vocabulary import Scalar, is_no_value, last, rank, snake
-from silver.spec import ELEMENT
+from silver.short_forms import ELEMENT
 
 MOST = 0.95
 Columns = dict[str, list[Scalar]]

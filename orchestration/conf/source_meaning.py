@@ -12,7 +12,7 @@ from orchestration.conf.names import Declared, is_json_path
 from orchestration.conf.payload_schemas import check_payload_schema
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding, where
-from silver.spec import ELEMENT
+from silver.short_forms import ELEMENT
 from silver.time_patterns import time_expression
 
 CSV_ONLY = ("header", "columns", "separator", "quote", "skip_lines", "comment", "ragged")
@@ -72,14 +72,20 @@ def _check_addresses(sources: Mapping[str, SourceSettings]) -> Iterator[Finding]
 
 def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Finding]:
     most = 1 if way == "kafka" else source.mqtt.most_levels if source.mqtt else None
-    for key, origin in source.origins:
-        if origin.file_name and way not in ("path", "s3"):
-            yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
-        if origin.topic and way not in ("kafka", "mqtt"):
-            yield Finding.of((*base, key, "topic"), f"is for MQTT and Kafka, but events come by {way}; take a field or a constant")
-        elif origin.topic and most is not None and origin.topic > most:
+    wrong_way = f"but events come by {way}; take a field or a constant"
+    for at, locator in source.locators:
+        if locator.file_name and way not in ("path", "s3"):
+            yield Finding.of((*base, *at, "file_name"), f"is for files, {wrong_way}")
+        for name in ("key", "header"):
+            if getattr(locator, name) and way != "kafka":
+                yield Finding.of((*base, *at, name), f"is for Kafka, {wrong_way}")
+        if locator.topic and way not in ("kafka", "mqtt"):
+            yield Finding.of((*base, *at, "topic"), f"is for MQTT and Kafka, {wrong_way}")
+        elif locator.topic and most is not None and locator.topic > most:
             whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
-            yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")
+            yield Finding.of(
+                (*base, *at, "topic"), f"is {locator.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}"
+            )
 
 
 def _check_not_landed(base: Base, source: SourceSettings, written: Collection[str], way: str) -> Iterator[Finding]:
@@ -150,13 +156,10 @@ def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
 
 def _fields(base: Base, source: SourceSettings) -> list[tuple[Path, str]]:
     """Every field that the source reads, with where it is set."""
-    single = [(key, origin.field) for key, origin in source.origins if origin.field]
-    single += [("value", source.value)] if source.value else []
-    return [
-        *(((*base, key, "field"), field) for key, field in single),
-        *(((*base, "time", "field" if source.time.field else "fields"), field) for field in source.time.parts),
-        *(((*base, "metrics", name), at) for name, at in source.metrics.items()),
+    of_locators = [
+        ((*base, *at, "field" if locator.field else "fields"), part) for at, locator in source.locators for part in locator.parts
     ]
+    return [*of_locators, *(((*base, "metrics", name), at) for name, at in source.metrics.items())]
 
 
 def _check_columns(base: Base, columns: tuple[str, ...], fields: list[tuple[Path, str]]) -> Iterator[Finding]:

@@ -67,7 +67,7 @@ def seen_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> S
     """`events`: of one source, rows of bronze.events in their order."""
     rows = pa.concat_tables(measurements(events, shape, max_payload_bytes))
     is_there = {metric: pc.equal(rows["metric"], metric) for metric in shape.metrics}
-    fields_of = {"number": shape.value, "metric": shape.metric and shape.metric.field}
+    fields_of = {"number": shape.value and shape.value.field, "metric": shape.metric and shape.metric.field}
     is_there |= {FIELD + path: pc.is_valid(rows[column]) for column, path in fields_of.items() if path}
     columns = {UNIT: (shape.unit, "unit_text"), ZONE: (shape.zone, "zone_text")}
     is_there |= {name: pc.is_valid(rows[column]) for name, (origin, column) in columns.items() if origin and origin.field}

@@ -41,7 +41,7 @@ class Message(NamedTuple):
 def messages(payloads: pa.Array, events: pa.Table, shape: PayloadFormat, most_bytes: int) -> Iterable[Message | None]:
     """A message of each payload; null where one is null. `events`: as bronze has them; what came with a payload is for decoders alone."""
     contents = payloads.to_pylist()
-    if not shape.is_read_by_all:
+    if not shape.decode:
         return (None if payload is None else Message(payload) for payload in contents)
     nothing = [None] * len(contents)
     columns = {name: events[name] for name in ("key", "headers", "position", "received_at") if name in events.column_names}

@@ -22,7 +22,7 @@ from orchestration.errors import ConfError
 from orchestration.jobs.preview import Preview, preview
 from orchestration.jobs.watched_fields import missing_fields
 from silver.measurements import measurements
-from silver.spec import Origin, PayloadFormat, Time
+from silver.spec import Locator, Origin, PayloadFormat, Time
 from tests.built import built
 from tests.lakes import table
 from tests.rows import at
@@ -30,9 +30,9 @@ from tests.rows import at
 pytestmark = pytest.mark.lakes
 HERE = Path(__file__).parent
 RIGHT = {
-    "press": """line-1 Channel1.Press01.OilTemp 08:00:00.950 54.2; line-1 Channel1.Press02.OilTemp 08:00:00.950 51.0;
-        line-1 Channel1.Press01.OilTemp 08:00:10.950 54.4; line-1 Channel1.Press01.Pressure 08:00:10.950 182.5;
-        line-1 Channel1.Press01.Door 08:00:20.950 1.0; line-1 Channel1.Press02.OilTemp 08:00:20.950 51.3""",
+    "press": """Press01 OilTemp 08:00:00.950 54.2; Press02 OilTemp 08:00:00.950 51.0;
+        Press01 OilTemp 08:00:10.950 54.4; Press01 Pressure 08:00:10.950 182.5;
+        Press01 Door 08:00:20.950 1.0; Press02 OilTemp 08:00:20.950 51.3""",
     "shelly": """shellyplus1pm-a1b2c3 power 08:00:00.880 11.5; shellyplus1pm-a1b2c3 current 08:00:00.880 0.071;
         shellyplus1pm-a1b2c3 voltage 08:00:01.020 231.4; shellyplus1pm-a1b2c3 energy 08:01:00 152669.987;
         shellyplus1pm-a1b2c3 power 08:01:10.500 12.0; shellyplus1pm-a1b2c3 current 08:01:10.500 0.074;
@@ -134,7 +134,7 @@ def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference
 def test_no_window_is_of_a_clock_that_was_never_set_and_a_flag_keeps_a_void_value_out_of_its_average(conf: Conf) -> None:
     windows = table(conf, "gold.plant_aggregates")
     assert set(windows.window_start.dt.year) == {2026}
-    assert windows[windows.metric == "Channel1.Press01.Pressure"].value.to_list() == [182.5]
+    assert windows[windows.metric == "Pressure"].value.to_list() == [182.5]
 
 
 def test_a_header_that_is_in_another_encoding_is_refused_with_its_file_and_read_by_nobody(conf: Conf) -> None:
@@ -157,14 +157,13 @@ def test_a_row_that_lacks_values_is_not_shifted_into_other_columns() -> None:
     assert rows["number"].to_pylist() == [22.6, 42.9, 93409.06, None, 22.7, 42.8, 93401.1]
 
 
-OWN = {"plant_decoders": (HERE / "conf/plant_decoders.py").read_text(encoding="utf-8")}
 MESSAGES = {
     "03": PayloadFormat(
         "json",
         Origin(topic=2),
         Time(arrival=True),
         metric=Origin(topic=3),
-        value="value",
+        value=Origin("value"),
         decode=("text",),
         not_measured=("unavailable", "heating"),
         words={"pump": {"on": 1.0, "off": 0.0}},
@@ -172,11 +171,10 @@ MESSAGES = {
     "09": PayloadFormat("sparkplug_b", Origin(topic=5), Time("each.timestamp", "epoch_ms"), each="metrics"),
     "13": PayloadFormat(
         "json",
-        Origin(field="device"),
-        Time("ts"),
+        Origin(key=True),
+        Time(header="ce_time", otherwise=Locator("ts")),
         metrics={"energy": "kwh"},
-        decode=("confluent", "plant_decoders:from_kafka"),
-        code=OWN,
+        decode=("confluent",),
     ),
 }
 
@@ -219,7 +217,7 @@ def of_messages(case: str) -> Preview:
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
     shape, keys, headers = MESSAGES[case], list[bytes](), list[list[tuple[str, bytes]]]()
     if case == "09":
-        shape = replace(shape, metric=Origin(field="each.name"), value="each.value")
+        shape = replace(shape, metric=Origin(field="each.name"), value=Origin("each.value"))
         messages = [(topic, bytes.fromhex(content)) for topic, content in rows]
     elif case == "03":
         messages = [(topic, content.encode()) for topic, content in rows]

@@ -21,11 +21,13 @@ from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf
 
 FILES = Path(__file__).parent / "files"
-ODD = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", attributes={"note": "note"})
+ODD = PayloadFormat(
+    "json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value=Origin("value"), attributes={"note": "note"}
+)
 SHEET = PayloadFormat("csv", Origin(field="Gerät"), Time("Zeit"), metrics={"c_temp": "Temp"}, has_header=True, separator=";", ragged=True)
 WIDE = {f"p_{name}": name for name in ("dec", "u64", "u8", "f32", "f16", "flag")}
 ROWS = PayloadFormat("parquet", Origin(field="device"), Time("ts", time_zone="Europe/Berlin"), metrics=WIDE)
-LISTS = PayloadFormat("parquet", Origin(field="device"), Time("ts"), metric=Origin(field="each.m"), value="each.v", each="readings")
+LISTS = PayloadFormat("parquet", Origin(field="device"), Time("ts"), metric=Origin(field="each.m"), value=Origin("each.v"), each="readings")
 EIGHT = "08:00:00"
 OF_SHEET = [(21.5, EIGHT), (21.6, "08:01:00"), (21.7, "08:02:00"), (21.9, "08:04:00")]
 

@@ -26,7 +26,7 @@ from silver.schema import DEVICES
 from silver.spec import Origin, PayloadFormat, Time
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
-SHAPE = PayloadFormat("json", Origin(field="d"), Time("ts"), metric=Origin(field="m"), value="v")
+SHAPE = PayloadFormat("json", Origin(field="d"), Time("ts"), metric=Origin(field="m"), value=Origin("v"))
 METRICS = {name: Metric(name, Aggregation.AVERAGE, 60, "degC") for name in ("temperature", "pressure")}
 CONFIG = SilverConfig({"plant": SHAPE}, Policy(lateness_seconds=60, max_future_seconds=3600, max_payload_bytes=1000), METRICS)
 KNOWN: list[dict[str, Any]] = [

@@ -54,7 +54,7 @@ def made(tmp_path: Path, registry: StandIn) -> Conf:
             Origin(constant="press"),
             Time("each.timestamp", "epoch_ms"),
             metric=Origin(field="each.name"),
-            value="each.value",
+            value=Origin("each.value"),
             each="metrics",
         ),
     }

@@ -24,7 +24,9 @@ from silver.schema import READING_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
 
-LISTS = PayloadFormat("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")
+LISTS = PayloadFormat(
+    "json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value=Origin("each.v"), each="list"
+)
 START = at("2026-01-01T00:00:00")
 LATENESS_MINUTES = 3
 

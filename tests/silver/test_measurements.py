@@ -101,7 +101,9 @@ def test_elements_of_an_event_with_a_long_name_come_in_pieces(monkeypatch: pytes
 
 
 def test_an_event_without_a_list_or_with_an_empty_one_has_one_row() -> None:
-    shape = PayloadFormat("json", Origin(field="d"), Time("each.t", "epoch_s"), metric=Origin(field="each.m"), value="each.v", each="l")
+    shape = PayloadFormat(
+        "json", Origin(field="d"), Time("each.t", "epoch_s"), metric=Origin(field="each.m"), value=Origin("each.v"), each="l"
+    )
     of = [b'{"d":"a"}', b'{"d":"b","l":[]}', b'{"d":"c","l":null}', b'{"d":"e","l":[null,{"m":"power"}]}', b"{"]
     rows = pa.concat_tables(measurements(events_of(of), shape, MOST_BYTES)).to_pydict()
     assert rows["event_at"] == [0, 1, 2, 3, 3, 4]
@@ -110,7 +112,7 @@ def test_an_event_without_a_list_or_with_an_empty_one_has_one_row() -> None:
     assert rows["is_readable"] == [True] * 5 + [False]
 
 
-OF_TOPIC = PayloadFormat("json", Origin(topic=2), Time("ts"), zone=Origin(topic=1), metric=Origin(topic=3), value="value")
+OF_TOPIC = PayloadFormat("json", Origin(topic=2), Time("ts"), zone=Origin(topic=1), metric=Origin(topic=3), value=Origin("value"))
 TOPIC = st.lists(st.text("a é/\n", max_size=3), max_size=4).map("/".join)
 
 

@@ -65,7 +65,7 @@ def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measuremen
 
 def test_a_list_gives_one_reading_an_element_each_with_its_own_time() -> None:
     shape = PayloadFormat(
-        "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
+        "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value=Origin("each.v"), each="data.list"
     )
     payloads = [
         '{"device":"oven","data":{"list":[{"n":"temperature","v":1,"t":1767225601.5},{"n":"humidity","v":true,"t":1767225602}]}}',
@@ -109,7 +109,7 @@ def test_csv_without_header_takes_its_names_from_conf() -> None:
         Origin(field="dev"),
         Time("t", "dd.MM.yyyy HH:mm:ss"),
         metric=Origin(constant="temperature"),
-        value="v",
+        value=Origin("v"),
         columns=("dev", "t", "v"),
         separator=";",
     )

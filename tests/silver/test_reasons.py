@@ -16,7 +16,9 @@ from silver.reasons import Reasons
 from silver.rules import BUILT_IN
 from silver.spec import Origin, PayloadFormat, Time
 
-LONG = PayloadFormat("json", Origin("d"), Time("t", "epoch_s"), metric=Origin("m"), value="v", unit=Origin("u"), zone=Origin(topic=2))
+LONG = PayloadFormat(
+    "json", Origin("d"), Time("t", "epoch_s"), metric=Origin("m"), value=Origin("v"), unit=Origin("u"), zone=Origin(topic=2)
+)
 WIDE = PayloadFormat("json", Origin(topic=2), Time("each.t"), metrics={"temp": "each.x.t", "hum": "each.h"}, each="list")
 CSV = PayloadFormat("csv", Origin(file_name=r"(.+)\.csv$"), Time("t"), metrics={"temp": "x"}, has_header=True)
 METRICS = {"temp": Metric("temp", Aggregation.AVERAGE, 60, unit="degC", minimum=-40.0, maximum=85.0)}

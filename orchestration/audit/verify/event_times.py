@@ -1,6 +1,5 @@
 """The time of each row: from the texts of its fields, by the arrival of its event, or by what the reader of its file said of its hour."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,20 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestration.audit.verify.instants import NUMBER_FORMATS, instants_of
-from orchestration.audit.verify.json_payload import as_text
 from orchestration.audit.verify.numerals import with_point
 from silver.spec import PayloadFormat, Time
 
 SECOND_HOUR = b"second"
 
 
-def event_times(parts: Sequence[Sequence[Any]], event_at: pa.Array, events: pa.Table, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
-    """Return microseconds since 1970 of each row, null where nobody knows them, and whether its local time is there once. `parts`: the
-    values of each field of the time. `event_at`: the event of a row, among `events`."""
+def event_times(texts: Any, event_at: pa.Array, events: pa.Table, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
+    """Return microseconds since 1970 of each row, null where nobody knows them, and whether its local time is there once. `texts`: those of
+    the times, none for the arrival. `event_at`: the event of a row, among `events`."""
     time = shape.time
     if time.arrival:
         return events["received_at"].combine_chunks().cast(pa.int64()).take(event_at), pa.repeat(True, len(event_at))
-    texts: Any = map(as_text, parts[0]) if len(parts) == 1 else map(_joined, *parts)
     if time.format in NUMBER_FORMATS:
         texts = map(partial(_with_point, shape), texts)
     encoded = pa.array(texts, pa.string()).dictionary_encode()
@@ -39,12 +36,6 @@ def event_times(parts: Sequence[Sequence[Any]], event_at: pa.Array, events: pa.T
 def _instants(encoded: pa.DictionaryArray, time: Time) -> tuple[pa.Array, pa.Array]:
     micros, is_unique = (values.take(encoded.indices) for values in instants_of(encoded.dictionary, time))
     return micros, pc.fill_null(is_unique, True)
-
-
-def _joined(*values: Any) -> str | None:
-    """The texts with a blank between them; None if one is absent or blank."""
-    texts = [(as_text(value) or "").strip(" ") for value in values]
-    return " ".join(texts) if all(texts) else None
 
 
 def _with_point(shape: PayloadFormat, text: str | None) -> str | None:

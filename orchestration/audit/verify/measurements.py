@@ -5,7 +5,6 @@ Nothing is known about device and metric yet. At least one row an event: one tha
 
 import codecs
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from orchestration.audit.verify.event_texts import EventTexts, NoMatch, trimmed_text
 from orchestration.audit.verify.event_times import event_times
 from orchestration.audit.verify.json_payload import as_text
 from orchestration.audit.verify.numerals import number, number_or_switch, with_point
@@ -57,15 +57,17 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     MEASUREMENTS."""
     payloads, is_utf8 = _decoded(events["payload"], shape)
     is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
-    read = _records(pc.if_else(is_small, payloads, None), events, shape, max_payload_bytes)
+    small = pc.if_else(is_small, payloads, None)
+    read = _records(small, events, shape, max_payload_bytes)
     of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([records is not None for records in read], pa.bool_())}
-    rows = _rows(read, events["position"], shape)
-    event_time, is_local_time_unique = event_times([rows.values(part) for part in shape.time.parts], rows.event_at, events, shape)
+    rows = _rows(read, EventTexts(small, events), shape)
+    times = [] if shape.time.arrival else rows.texts(shape.time)
+    event_time, is_local_time_unique = event_times(map(_matching, times), rows.event_at, events, shape)
     of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
         "event_at": rows.event_at,
         "device_id": rows.names(shape.device),
         "zone_text": rows.names(shape.zone),
-        "unit_text": rows.names(shape.unit),
+        "unit_text": pa.array(["" if isinstance(unit, NoMatch) else unit for unit in rows.texts(shape.unit)], pa.string()),
         "event_time": event_time,
         "is_local_time_unique": is_local_time_unique,
         "attributes": _attributes(rows, shape),
@@ -113,7 +115,8 @@ codecs.register_error(AS_JAVA, _replaced)
 
 @dataclass(frozen=True)
 class _Rows:
-    """One an event, or one an element where a shape reads a list: `events` and `elements` are the records of each row, `positions` theirs.
+    """One an event, or one an element where a shape reads a list: `events` and `elements` are the records of each row, `came_with` has what
+    came with the events.
     `element_at`: its place in the list. `count`: how many elements the list has, null where there is none; 1 where none is declared."""
 
     shape: PayloadFormat
@@ -122,21 +125,21 @@ class _Rows:
     elements: Sequence[Record]
     element_at: pa.Array
     count: pa.Array
-    positions: pa.Array
+    came_with: EventTexts
 
     def values(self, field: str) -> list[Any]:
         is_of_element, path = path_of(field, self.shape)
         return _members(self.elements if is_of_element else self.events, path)
 
+    def texts(self, origin: Origin | None) -> list[str | None]:
+        return self.came_with.texts(origin, self.values, self.event_at.to_pylist()) if origin else [None] * len(self.events)
+
     def names(self, origin: Origin | None) -> pa.Array:
-        if origin is None or origin.constant is not None:
-            return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(self.events))
-        if origin.file_name is not None:
-            return _distinct(self.positions, partial(_part_of_name, re.compile(origin.file_name)), pa.string())
-        if origin.topic is not None:
-            return _distinct(self.positions, partial(_level_of_topic, origin.topic), pa.string())
-        assert origin.field is not None
-        return _names(self.values(origin.field))
+        return pa.array(map(_matching, self.texts(origin)), pa.string())
+
+
+def _matching(text: str | None) -> str | None:
+    return None if isinstance(text, NoMatch) else text
 
 
 class _Cells(NamedTuple):
@@ -151,13 +154,12 @@ class _Cells(NamedTuple):
     is_measured: pa.Array
 
 
-def _rows(read: Sequence[list[Record] | None], positions: pa.ChunkedArray, shape: PayloadFormat) -> _Rows:
+def _rows(read: Sequence[list[Record] | None], came_with: EventTexts, shape: PayloadFormat) -> _Rows:
     """Rows of the records of each event, which has at least one row."""
-    positions = pc.fill_null(positions, "").combine_chunks()
     if shape.each is None and not shape.decode:
         event_at, one = pa.array(np.arange(len(read)), pa.int32()), pa.repeat(pa.scalar(1, pa.int32()), len(read))
         events = [records[0] if records else NOTHING for records in read]
-        return _Rows(shape, event_at, events, [], pc.subtract(one, 1), one, positions)
+        return _Rows(shape, event_at, events, [], pc.subtract(one, 1), one, came_with)
     places: list[tuple[int, int, Record, Record]] = []
     counts: list[int | None] = []
     for at, of_event in enumerate(read):
@@ -169,14 +171,15 @@ def _rows(read: Sequence[list[Record] | None], positions: pa.ChunkedArray, shape
     at_events, at_elements, of_events, of_elements = zip(*places, strict=True) if places else ((), (), (), ())
     event_at, element_at = pa.array(at_events, pa.int32()), pa.array(at_elements, pa.int32())
     count = pa.array(counts, pa.int32()).take(event_at)
-    return _Rows(shape, event_at, of_events, of_elements, element_at, count, positions.take(event_at))
+    return _Rows(shape, event_at, of_events, of_elements, element_at, count, came_with)
 
 
 def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     if shape.value is not None:
-        metrics, read = _names(rows.names(shape.metric).to_pylist()), _reader(shape)
+        metrics, read = rows.names(shape.metric), _reader(shape)
         names_metric = shape.metric is not None and shape.metric.field is not None
-        values = list(map(read, metrics.to_pylist(), map(_not_blank, rows.values(shape.value))))
+        written = rows.values(shape.value.plain_field) if shape.value.plain_field else rows.texts(shape.value)
+        values = list(map(read, metrics.to_pylist(), map(_not_blank, written)))
         is_measured = [
             value is not NO_VALUE and (value is not None or (names_metric and metric is not None))
             for value, metric in zip(values, metrics.to_pylist(), strict=True)
@@ -251,24 +254,12 @@ def _members(records: Sequence[Record], path: Sequence[str]) -> list[Any]:
 
 
 def _names(values: Iterable[Any]) -> pa.Array:
-    """Values as names: their texts without the spaces around them, null where one is absent or blank."""
-    return _distinct(pa.array(map(as_text, values), pa.string()), lambda text: text.strip(" ") or None, pa.string())
-
-
-def _part_of_name(pattern: re.Pattern[str], position: str) -> str | None:
-    """The first group of the pattern in the name of the file."""
-    match = pattern.search(position)
-    return (match[1].strip(" ") or None) if match and match[1] is not None else None
-
-
-def _level_of_topic(level: int, position: str) -> str | None:
-    """The topic is what stands before the last two parts of a position."""
-    levels = position.split("/")[:-2]
-    return levels[level - 1].strip(" ") or None if level <= len(levels) else None
+    """Values as names."""
+    return pa.array(map(trimmed_text, values), pa.string())
 
 
 def _not_blank(value: Any) -> Any:
-    return (value.strip(" ") or None) if isinstance(value, str) else value
+    return (value.strip(" ") or None) if type(value) is str else value
 
 
 def _numbers(values: Sequence[Any], shape: PayloadFormat) -> pa.Array:
@@ -281,6 +272,8 @@ def _numbers(values: Sequence[Any], shape: PayloadFormat) -> pa.Array:
 
 def _number(shape: PayloadFormat, value: Any) -> float | None:
     match value:
+        case NoMatch():
+            return None
         case str():
             return number_or_switch(with_point(value, shape.decimal, shape.thousands))
         case float():
@@ -289,9 +282,3 @@ def _number(shape: PayloadFormat, value: Any) -> float | None:
             return float(f"{value:d}")  # by its digits: a whole number beyond all floats is infinite, for the rules to turn away
         case _:
             return None
-
-
-def _distinct(texts: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
-    """The result for every text; a text that comes again is read once."""
-    encoded = texts.dictionary_encode()
-    return pa.array(map(read, encoded.dictionary.to_pylist()), kind).take(encoded.indices)

@@ -19,7 +19,8 @@ from orchestration.audit.verify.json_payload import BLANKS, Odd, UnreadableError
 from silver.decoders.chain import decoder_of, objects_of
 from silver.decoders.message import Message
 from silver.records import UnreadableError as Undecodable
-from silver.spec import ELEMENT, PayloadFormat
+from silver.short_forms import ELEMENT
+from silver.spec import PayloadFormat
 
 LONGEST = 1_000
 """The longest JSON payload for orjson, in characters. A shorter one reaches no limit of json_payload on digits, names and depth."""
@@ -166,9 +167,8 @@ def _level_of(shape: PayloadFormat) -> Level:
 
 
 def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...]]:
-    origins = [origin.field for origin in (shape.device, shape.zone, shape.metric, shape.unit) if origin and origin.field]
-    of_values = (*shape.metrics.values(), *([shape.value] if shape.value else []), *shape.attributes.values())
-    for field in (*origins, *shape.time.parts, *of_values):
+    of_locators = (part for _, locator in shape.locators for part in locator.parts)
+    for field in (*of_locators, *shape.metrics.values(), *shape.attributes.values()):
         is_of_element, path = path_of(field, shape)
         if is_of_element == of_element:
             yield path

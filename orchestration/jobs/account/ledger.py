@@ -144,9 +144,9 @@ class _Account:
         """Find events that came a second time, byte for byte, as they do if a sender got no answer: no rule need judge them. Where what
         came with the payload counts too, these may have times of their own."""
         shapes = [*payload_formats(self.lake.conf).items(), *chain.from_iterable(former.config.shapes.items() for former in self.former)]
-        by_position = sorted({name for name, shape in shapes if shape.is_read_by_position})
+        by_position = sorted({name for name, shape in shapes if "position" in shape.beside})
         payloads, batches = events["payload"].combine_chunks(), pc.min_max(events["bronze_batch"]).as_py()
-        timed = pa.array(sorted({name for name, shape in shapes if shape.time.is_beside_payload or shape.is_read_by_all}), pa.string())
+        timed = pa.array(sorted({name for name, shape in shapes if shape.beside - {"position"}}), pa.string())
         events = events.filter(pc.invert(pc.is_in(events["source"], timed)))
         columns, of_batches = ", ".join((*account.OF_EVENT, *account.CONTENT)), "bronze_batch between {min} and {max}".format(**batches)
         same = (

@@ -15,6 +15,7 @@ from orchestration.conf.load import load
 from orchestration.conf.proposal import proposal_of
 from orchestration.conf.starter import findings_of, write_proposal
 from orchestration.errors import ConfError
+from silver.spec import Origin
 from tests.orchestration.conf.conftest import START, Propose, landing_of
 
 
@@ -70,7 +71,7 @@ def test_long_json_lines_in_epoch_milliseconds(propose: Propose) -> None:
     ]
     conf = propose([json.dumps(event) for event in events])
     shape = conf.sources["sample"].payload_format
-    assert (shape.device.field, shape.time.field, shape.time.format, shape.value) == ("dev", "t", "epoch_ms", "v")
+    assert (shape.device.field, shape.time.field, shape.time.format, shape.value) == ("dev", "t", "epoch_ms", Origin("v"))
     assert shape.metric and shape.unit and shape.zone
     assert (shape.metric.field, shape.unit.field, shape.zone.field) == ("m", "u", "room")
     assert {name: metric.unit for name, metric in conf.metrics.items()} == {"hum": "%", "temp": "degC"}
@@ -96,7 +97,7 @@ def test_a_list_of_measurements_an_event(propose: Propose) -> None:
     readings: Callable[[int], list[dict[str, Any]]] = lambda n: [{"name": name, "value": n + 0.5} for name in ("temp", "hum")]  # noqa: E731
     events = [{"gw": {"device_id": f"g{n % 2}"}, "ts": f"2026-01-05T00:00:{n:02d}Z", "data": {"readings": readings(n)}} for n in range(20)]
     shape = propose([json.dumps(event) for event in events]).sources["sample"].payload_format
-    assert (shape.each, shape.device.field, shape.value, shape.time.field) == ("data.readings", "gw.device_id", "each.value", "ts")
+    assert (shape.each, shape.device.field, shape.value, shape.time.field) == ("data.readings", "gw.device_id", Origin("each.value"), "ts")
     assert shape.metric
     assert shape.metric.field == "each.name"
 
@@ -113,7 +114,7 @@ def test_a_gzipped_sample_with_broken_lines(tmp_path: Path) -> None:
 def test_the_only_number_beside_a_metric_is_its_value(propose: Propose) -> None:
     events = [{"id": "a", "ts": START + n, "list": [{"name": name, "T": n} for name in ("temp", "hum")]} for n in range(5)]
     conf = propose([json.dumps(event) for event in events])
-    assert (conf.sources["sample"].payload_format.value, list(conf.metrics)) == ("each.T", ["temp", "hum"])
+    assert (conf.sources["sample"].payload_format.value, list(conf.metrics)) == (Origin("each.T"), ["temp", "hum"])
 
 
 def test_a_field_that_is_a_value_and_an_object_is_what_it_is_more_often(propose: Propose) -> None:

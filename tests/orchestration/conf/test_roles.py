@@ -145,7 +145,7 @@ def test_what_measures_is_read_and_what_counts_or_judges_is_not(
 ) -> None:
     shape = propose([json.dumps(event) for event in events]).sources["sample"].payload_format
     found = vars(shape) | {
-        key: origin and origin.field for key in ("device", "metric", "time", "unit") if (origin := getattr(shape, key)) or True
+        key: origin and origin.field for key in ("device", "metric", "time", "unit", "value") if (origin := getattr(shape, key)) or True
     }
     assert {key: found[key] for key in expected} == expected
 

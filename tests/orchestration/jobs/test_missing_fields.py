@@ -19,7 +19,7 @@ EIGHT = datetime(2026, 3, 2, 8, tzinfo=UTC)
 BOTH, RENAMED, LEVEL = {"temp": 21.4, "l": 1}, {"temp_c": 21.5, "l": 1}, {"l": 1}
 
 
-LONG = PayloadFormat("json", Origin(constant="tank"), Time("ts"), metric=Origin(field="m"), value="v", unit=Origin(field="u"))
+LONG = PayloadFormat("json", Origin(constant="tank"), Time("ts"), metric=Origin(field="m"), value=Origin("v"), unit=Origin(field="u"))
 
 
 def said(source: WatchedSource, of: Sequence[dict[str, Any]], minute: int = 0, shape: PayloadFormat = SHAPE) -> list[str]:

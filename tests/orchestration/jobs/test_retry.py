@@ -38,7 +38,7 @@ from tests.lakes import KITCHEN, METRICS, conf, copy_tree, differences, event, l
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
-LIST = PayloadFormat("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value="each.v", each="readings")
+LIST = PayloadFormat("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value=Origin("each.v"), each="readings")
 WRONG_LIST = replace(LIST, device=Origin(constant="oven"), each="g.readings")
 """A list inside of an object: what has a text there is unreadable."""
 CHANGED = ("silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from silver.spec import Origin, PayloadFormat, Time
+from silver.spec import Locator, Origin, PayloadFormat, Time
 
 LONG = PayloadFormat(
     "json",
@@ -10,7 +10,7 @@ LONG = PayloadFormat(
     Time("ts"),
     zone=Origin(field="zone"),
     metric=Origin(field="metric"),
-    value="value",
+    value=Origin("value"),
     unit=Origin(field="unit"),
 )
 WIDE = {"temperature": "temp", "humidity": "hum", "power": "pow"}
@@ -57,7 +57,7 @@ SHAPES = {
     "long": LONG,
     "nested": PayloadFormat("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"}),
     "list": PayloadFormat(
-        "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
+        "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value=Origin("each.v"), each="data.list"
     ),
     "wide list": PayloadFormat(
         "json", Origin(file_name=r"^(\w+)\."), Time("each.t", "epoch_us"), metrics={"temperature": "each.a", "power": "each.b"}, each="list"
@@ -67,10 +67,29 @@ SHAPES = {
         Origin(field="device"),
         Time("ts"),
         metric=Origin(field="metric"),
-        value="o.value",
+        value=Origin("o.value"),
         attributes={"quality": "o.q", "line": "line"},
         not_measured=("---", "Unavailable", "-9999", ""),
         words={"temperature": {"on": 1.0, "OFF": 0.0}, "humidity": {"north": 12.5}},
+    ),
+    "located": PayloadFormat(
+        "json",
+        Origin(field="id", match=r"^(\w+)\."),
+        Time(payload=True, match=r'"t" ?: ?"?([-0-9T:.]+Z?)"?', otherwise=Locator("ts", match="(.*)")),
+        zone=Origin(fields=("z", "id"), match="( ?[ab].*)"),
+        metric=Origin(field="id", match=r"\.(\w+|)$"),
+        value=Origin("v", match=r"^ ?(\S*) ?\w*$", otherwise=Locator("w", match="(.)")),
+        unit=Origin("v", match=r" (\w+)$", otherwise=Locator(file_name=r"(\w+)\.")),
+        not_measured=("---", "-9999"),
+        words={"humidity": {"north": 12.5}},
+    ),
+    "located csv": PayloadFormat(
+        "csv",
+        Origin(payload=True, match=r"^(\w+)", otherwise=Locator(constant="nobody")),
+        Time(fields=("d", "t"), match=r"^(\d.*) X$"),
+        metric=Origin(file_name=r"(\w+)\.", otherwise=Locator("m")),
+        value=Origin("v", match="([0-9.,]+)"),
+        columns=("dev", "d", "t", "v", "m"),
     ),
     "csv words": PayloadFormat(
         "csv",
@@ -99,7 +118,7 @@ SHAPES = {
         Origin(field="dev"),
         Time("t", "dd.MM.yyyy HH:mm", "Europe/Brussels"),
         metric=Origin(field="m"),
-        value="v",
+        value=Origin("v"),
         columns=("dev", "t", "m", "v"),
         separator=";",
         quote="'",
@@ -123,6 +142,14 @@ GOOD = {
         '{"device":"oven","metric":"humidity","o":{"value":null},"ts":"2026-01-01T00:00:01Z"}',
         '{"device":"oven","o":5}',
     ],
+    "located": [
+        '{"id":"oven.temperature","v":"1.5 degF","t":"2026-01-01T00:00:01Z","z":"a"}',
+        '{"id":"oven.humidity","v":"north x","ts":"2026-01-01T00:00:01Z","z":1}',
+        '{"id":"oven","v":21.5,"ts":1767225601}',
+        '{"id":"oven.humidity","v":"--- degC","ts":"2026-01-01T00:00:01Z"}',
+        '{"id":"oven.humidity","w":"25","ts":"2026-01-01T00:00:01Z"}',
+    ],
+    "located csv": ["oven,2026-01-01,00:00:01Z X,1.5 bar,temperature", ",2026-01-01,00:00:01Z,bar,", '"", 2026-01-01 , 00:00 X ,"1,5",'],
     "csv words": [
         "oven,2026-01-01T00:00:01Z,-9999.00,NNE,---,good",
         "oven,2026-01-01T00:00:01Z,off,nan,north,",

@@ -21,6 +21,7 @@ from orchestration.conf.model import Conf
 from silver.aggregation import Aggregation
 from silver.metric import Metric
 from silver.schema import REFERENCES
+from silver.spec import Origin
 from tests.lakes import SHAPE, conf
 from tests.rows import INGESTED_AT, devices, events
 
@@ -70,7 +71,7 @@ def test_each_event_is_judged_by_the_conf_of_its_batch(store: duckdb.DuckDBPyCon
 
 def test_a_source_whose_shape_has_changed_is_read_by_each(store: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     made = conf(tmp_path)
-    renamed = replace(made.sources["plant"], payload_format=replace(SHAPE, value="v"))
+    renamed = replace(made.sources["plant"], payload_format=replace(SHAPE, value=Origin("v")))
     history = ConfHistory([ConfEra(0, made), ConfEra(1, replace(made, sources={"plant": renamed}))])
     rows = [*sent(0, 10), *(row | {"payload": row["payload"].replace(b'"value"', b'"v"')} for row in sent(1, 11)), *sent(2, 12)]
     found = evaluated(store, tmp_path, history, rows)

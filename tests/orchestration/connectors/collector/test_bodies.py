@@ -8,8 +8,8 @@ from silver.measurements import measurements
 from silver.spec import Origin, PayloadFormat, Time
 
 DEVICE, TIME, METRIC = Origin(field="device"), Time("ts"), Origin(constant="temperature")
-OBJECTS = PayloadFormat("json", DEVICE, TIME, metric=METRIC, value="v")
-ROWS = PayloadFormat("csv", DEVICE, TIME, metric=METRIC, value="v", columns=("device", "ts", "v"), separator=";")
+OBJECTS = PayloadFormat("json", DEVICE, TIME, metric=METRIC, value=Origin("v"))
+ROWS = PayloadFormat("csv", DEVICE, TIME, metric=METRIC, value=Origin("v"), columns=("device", "ts", "v"), separator=";")
 JSON_EVENTS = [b'{"v":1}', b"{}", b"[{}]", b"[]", b"1", b"null", b'"a"', b"NaN", b"odd", b"{", b"}", b'{"v":NaN}', b'{"v":-Infinity}']
 JSON_EVENTS += [b'{"v":01}', b'{"v":1,}', b"{'v':1}", b'{"v":"\xff"}', b'{"v":"\\ud83d"}', b'{"v":1}{"v":2', b'{"v":' * 2_000, b"\x00"]
 CSV_EVENTS = [b"a;b;c", b"a;b;c\r", b"a;b", b"a;b;c;d", b"", b'"a";"b";"c"', b'a;"b;b";c', b'a;"b;c', b"a;b;\xff", b"a,b,c", b";;"]
@@ -39,6 +39,6 @@ def test_elements_of_an_array_are_counted_the_same_way(events: list[bytes]) -> N
 
 
 def test_a_body_for_decoders_is_one_event_whatever_its_type_says() -> None:
-    packs = PayloadFormat("json", DEVICE, TIME, metric=METRIC, value="v", decode=("senml",))
+    packs = PayloadFormat("json", DEVICE, TIME, metric=METRIC, value=Origin("v"), decode=("senml",))
     for kind in ("application/json", "application/senml+json", "text/plain", ""):
         assert payloads(b'[{"n":"a"},\n{"n":"b"}]', kind, packs) == ([b'[{"n":"a"},\n{"n":"b"}]'], 0)
