@@ -98,8 +98,7 @@ def test_a_list_of_measurements_an_event(propose: Propose) -> None:
     events = [{"gw": {"device_id": f"g{n % 2}"}, "ts": f"2026-01-05T00:00:{n:02d}Z", "data": {"readings": readings(n)}} for n in range(20)]
     shape = propose([json.dumps(event) for event in events]).sources["sample"].payload_format
     assert (shape.each, shape.device.field, shape.value, shape.time.field) == ("data.readings", "gw.device_id", Origin("each.value"), "ts")
-    assert shape.metric
-    assert shape.metric.field == "each.name"
+    assert shape.metric and shape.metric.field == "each.name"
 
 
 def test_a_gzipped_sample_with_broken_lines(tmp_path: Path) -> None:
