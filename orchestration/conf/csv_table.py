@@ -56,11 +56,11 @@ def csv_table(file: Path, lines: list[str]) -> CsvTable:
     """Read the first lines of a file; ConfError where it has one column, or nobody knows which names are of what."""
     shape = _dialect(file, [line for line in lines if line.strip() and not ABOUT_FILE.match(line)])
     layout = _layout(lines, shape)
-    if not any(map(str.strip, layout.rows)):
-        raise ConfError(f"{file} has no row with a cell that is a number or a time; name a file of readings")
     names, notes = _names(layout, shape), list[str]()
     shape = replace(shape, comment=_comments(layout, shape))
     rows = [line for line in layout.rows if line.strip() and not line.startswith(shape.comment)]
+    if not rows:
+        raise ConfError(f"{file} has no row with a cell that is a number or a time; name a file of readings")
     test, encoded = row_test(shape, len(names)), pa.array([row.encode() for row in rows], pa.binary())
     rows = [row.decode() for row in pa.concat_arrays(joined_rows(encoded, shape.quote.encode(), b"\n", test)).to_pylist()]
     cells, is_numbers = cells_of(rows, shape), layout.header is not None and is_numbered(layout.header, rows, shape)
@@ -170,8 +170,11 @@ def _comments(layout: _Layout, shape: PayloadFormat) -> tuple[str, ...]:
     marks = [mark for mark in ("#", *STATES) if any(line.startswith(mark) for line in (*layout.above, *layout.rows))]
     rows = [line for line in layout.rows if line.strip() and not line.startswith(tuple(marks))]
     cells = cells_of(rows, shape)
-    column = next((n for n in range(len(cells[0])) if 2 * sum(_is_measured(row[n].strip()) for row in cells if row[n:]) > len(rows)), None)
-    if cells and column is not None:
+    column = next(
+        (n for n in range(len(cells[0]) if cells else 0) if 2 * sum(_is_measured(row[n].strip()) for row in cells if row[n:]) > len(rows)),
+        None,
+    )
+    if column is not None:
         for line, row in reversed([*zip(rows, cells, strict=True)][-MOST_FOOTERS:]):
             match = FOOTER.match(line)
             if match is None or _is_measured("".join(row[column : column + 1]).strip()):

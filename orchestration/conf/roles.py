@@ -27,6 +27,7 @@ from orchestration.conf.vocabulary import (
     is_id,
     is_measurement,
     is_number,
+    is_of_transfer,
     is_unit_of,
     last,
     number_of,
@@ -161,8 +162,11 @@ def _measured(numeric: Columns, flags: list[str]) -> list[str]:
     """Fields that neither count nor name something, are no flags and not about how a message came; but a switch may have nothing but a
     status, and a meter a counter."""
     plain = [path for path, values in numeric.items() if path not in flags and any(is_measurement(path, value) for value in values)]
-    own = [path for path in plain if not any(is_called(part, "transfer") for part in path.split(".")[:-1])]
-    return own or plain or [path for path in numeric if rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
+    return (
+        [path for path in plain if not is_of_transfer(path)]
+        or plain
+        or [path for path in numeric if rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
+    )
 
 
 def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:

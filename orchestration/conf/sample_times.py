@@ -7,7 +7,7 @@ from dataclasses import replace
 from orchestration.conf import vocabulary
 from orchestration.conf.instants import DAYS, NUMBERS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.sample import Sample
-from orchestration.conf.vocabulary import Scalar, is_no_value, last, rank, snake
+from orchestration.conf.vocabulary import Scalar, is_no_value, is_of_transfer, last, rank, snake
 from silver.short_forms import ELEMENT
 
 MOST = 0.95
@@ -67,9 +67,11 @@ def time_of(path: str, values: list[Scalar]) -> TimeFormat | None:
 
 
 def time_among(times: dict[str, TimeFormat]) -> str | None:
-    """The likeliest time of measurement: with a time of day before a date, of an element before one of its event."""
+    """The likeliest time of measurement: with a time of day before a date, of an element before one of its event, of the message before one
+    of its transfer."""
     full = [path for path, format in times.items() if not format.is_date]
-    return named([path for path in full if path.startswith(ELEMENT)] or full or [*times], "time", is_anything=True)
+    own = [path for path in full if not is_of_transfer(path)]
+    return named([path for path in own if path.startswith(ELEMENT)] or own or full or [*times], "time", is_anything=True)
 
 
 def named(paths: list[str], role: str, is_anything: bool = False) -> str | None:

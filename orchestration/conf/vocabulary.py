@@ -34,6 +34,11 @@ def is_called(path: str, pattern: str) -> bool:
     return re.fullmatch(WORDS["patterns"][pattern], snake(last(path)) or last(path)) is not None
 
 
+def is_of_transfer(path: str) -> bool:
+    """Whether a field is in an object about how a message came."""
+    return any(is_called(part, "transfer") for part in path.split(".")[:-1])
+
+
 def unit_in(name: str) -> str | None:
     """The unit that a name ends with: in brackets, as in `Flow [m3/h]`, behind the last `_`, or as HOBO loggers write `Temp, °C (...)`."""
     if match := re.fullmatch(r".*, ([^,()]{1,8})(?: \([^()]*: [^()]*\))?", name):

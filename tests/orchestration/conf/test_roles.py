@@ -52,9 +52,9 @@ READ = [
             fCnt=lambda n: n,
             object={"temp": 21.5},
             rxInfo=list_of({"rssi": -36, "snr": 10.5, "timestamp": 463457000, "location": {"latitude": 52.5}}),
-            txInfo={"frequency": 867100000, "lora": {"bandwidth": 125000}},
+            settings={"frequency": 867100000, "lora": {"bandwidth": 125000}, "timestamp": 2463457000},
         ),
-        {"each": None, "device": "deviceInfo.devEui", "metrics": {"temp": "object.temp"}},
+        {"each": None, "device": "deviceInfo.devEui", "metrics": {"temp": "object.temp"}, "time": "ts"},
         id="ChirpStack: ids in hexadecimal digits, and how the message was sent and received",
     ),
     pytest.param(
