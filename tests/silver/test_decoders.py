@@ -165,11 +165,6 @@ def test_an_object_where_base64_may_stand_is_read_as_it_is() -> None:
     )
 
 
-def test_bare_values_and_values_in_objects_can_have_one_name() -> None:
-    step = {"by_key": {"value": "Value"}}
-    assert [made["Value"] for made in objects(b'{"a":{"Value":1,"Status":0},"b":2}', step)] == [1, 2]
-
-
 OWN = """
 def twice(payload, message, name="v"):
     return [{name: payload.decode(), "topic": message.topic}] * 2
