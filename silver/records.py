@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.short_forms import ELEMENT
 from silver.spec import PayloadFormat
 
 Values: TypeAlias = pa.Array | Sequence[Any]
@@ -132,10 +131,10 @@ def rows_of(
     its list. `longest`: bytes of the longest payload. `event_at`: the event of each record, in order, if one may have several."""
     event, element = both_nodes
     several = len(records) > len(is_readable)
-    if shape.each is None and not several:
-        yield one_an_event(lambda field: _values(records, event, field.split(".")), is_readable)
+    if shape.paths.to_list is None and not several:
+        yield one_an_event(lambda field: _values(records, event, shape.paths.names(field)[1]), is_readable)
         return
-    lists = _values(records, event, shape.each.split(".")) if shape.each else [[record] for record in records]
+    lists = _values(records, event, shape.paths.to_list) if shape.paths.to_list else [[record] for record in records]
     elements = [one for of_record in lists for one in (of_record or (element.record(),))]
     sizes = np.array([len(of_record) if of_record else 1 for of_record in lists], np.int32)
     count = pa.array([None if of_record is None else len(of_record) for of_record in lists], pa.int32())
@@ -157,8 +156,9 @@ def rows_of(
 
 
 def _of_list(shape: PayloadFormat, events: tuple[Node, list[Record]], elements: tuple[Node, list[Record]], field: str) -> list[Any]:
-    (node, records), path = (elements, field.removeprefix(ELEMENT)) if _is_of_element(field, shape) else (events, field)
-    return _values(records, node, path.split("."))
+    is_of_element, path = shape.paths.names(field)
+    node, records = elements if is_of_element else events
+    return _values(records, node, path)
 
 
 def _values(records: Sequence[Record], node: Node, path: Sequence[str]) -> list[Any]:
@@ -191,14 +191,10 @@ def _object(node: Node, value: Any) -> Record:
 
 def nodes(shape: PayloadFormat) -> tuple[Node, Node]:
     """Return the nodes of an event, and of an element of its list."""
-    of_elements = [path.removeprefix(ELEMENT).split(".") for path in shape.fields if _is_of_element(path, shape)]
-    of_element = Node(_members(of_elements), is_list=True)
-    of_event = [path.split(".") for path in shape.fields if not _is_of_element(path, shape)]
-    return Node(_members(of_event, shape.each.split(".") if shape.each else [], of_element)), of_element
-
-
-def _is_of_element(path: str, shape: PayloadFormat) -> bool:
-    return shape.each is not None and path.startswith(ELEMENT)
+    paths = list(map(shape.paths.names, shape.fields))
+    of_element = Node(_members([path for is_of_element, path in paths if is_of_element]), is_list=True)
+    of_event = [path for is_of_element, path in paths if not is_of_element]
+    return Node(_members(of_event, shape.paths.to_list or [], of_element)), of_element
 
 
 def _members(paths: Sequence[Sequence[str]], to_list: Sequence[str] = (), elements: Node | None = None) -> dict[str, Node | None]:

@@ -1,6 +1,7 @@
 """How the payloads of sources.yml are read: frozen, free of Spark."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationInfo, WrapSerializer, model_validator
@@ -20,6 +21,7 @@ from expectations.settings import (
     Whole,
     problems_of_zone,
 )
+from silver.paths import Paths
 from silver.short_forms import PATH, CommentMarks, Decoders, MeasuredField, MeasuredFields, Pattern, Quote, Separator
 from silver.text_encoding import Encoding
 
@@ -160,7 +162,8 @@ class PayloadFormat(Setting):
     unit: OrAbsent[Origin] = Field(default=None, examples=[{"field": "unit"}])
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
     each: OrAbsent[Text] = Field(default=None, examples=["readings"])
-    """All but CSV: path of a list with one measurement (or one wide row) an element."""
+    """All but CSV: path of a list with one measurement (or one wide row) an element; of a list in lists `gateways.*.readings`, and of an
+    object whose keys are names `sensors.*`."""
     metrics: MeasuredFields = Field(default_factory=dict, examples=[{"temperature": "data.temp"}, ["temperature", "humidity"]])
     """Wide rows (several measurements each): the field of each metric. A list names metrics whose fields are called as they are; with
     `each` these are fields of the element."""
@@ -224,7 +227,12 @@ class PayloadFormat(Setting):
     @property
     def is_decoded(self) -> bool:
         """Whether decoders read the payloads."""
-        return self.format in BINARY or bool(self.decode)
+        return self.format in BINARY or bool(self.decode) or self.paths.have_marks
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The paths of fields. Marks are for decoders, which read UTF-8, and not for names of columns."""
+        return Paths(self.fields, self.each, self.format != "csv" and self.encoding == "utf-8")
 
     @property
     def written_in(self) -> str:

@@ -150,6 +150,6 @@ def test_the_walk_through_has_a_conf_without_mistakes(tmp_path: Path) -> None:
     assert {metric.step_seconds for metric in conf.metrics.values()} == {600, 3600}
 
 
-def test_silver_has_nine_shapes() -> None:
+def test_silver_has_ten_shapes() -> None:
     """Or the test of payloads would look at fewer than there are."""
-    assert len(list(SHAPE.finditer(PAYLOADS))) == 9
+    assert len(list(SHAPE.finditer(PAYLOADS))) == 10

@@ -55,7 +55,7 @@ def check_payload_schema(base: Path_, source: SourceSettings, fields: Fields) ->
     """`fields`: every field that the source reads, with where it is set."""
     findings = [*_check_settings(base, source), *_check_way(base, source)]
     yield from findings
-    if source.format in BINARY and not source.decode and not findings and not source.registry:
+    if source.format in BINARY and not source.decode and not source.paths.have_marks and not findings and not source.registry:
         yield from _check_fields(base, source, fields)
 
 

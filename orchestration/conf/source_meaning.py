@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from expectations.settings import Step
 from expectations.wording import hint, quoted
 from orchestration.conf.decoders import check_decoders
-from orchestration.conf.names import Declared, is_json_path
+from orchestration.conf.names import Declared
 from orchestration.conf.payload_schemas import check_payload_schema
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding, where
@@ -18,6 +18,7 @@ from silver.time_patterns import time_expression
 CSV_ONLY = ("header", "columns", "separator", "quote", "skip_lines", "comment", "ragged")
 ONLY_OF_FILES = ("files", "settle_seconds", "header", "skip_lines")
 NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "filetime", "excel")
+ODD_MARK = re.compile(r"(^|\.)\$(\.|$)|\[\*?\](\.|$)|\*\*")
 PROBABLY_WRONG = {
     "^(?!.*([Hhs]m|m[Hhs])).*m": "has minutes (m) that stand beside no hour; MM is the month, mm are minutes",
     "[Hh]s": "has seconds (s) beside the hour; mm are minutes, as in HH:mm:ss",
@@ -50,7 +51,7 @@ def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> 
         if source.format == "csv":
             yield from _check_columns(base, source.columns, fields)
         else:
-            yield from _check_json_paths(base, source.each, fields)
+            yield from _check_json_paths(base, source, fields)
 
 
 def _check_addresses(sources: Mapping[str, SourceSettings]) -> Iterator[Finding]:
@@ -169,15 +170,21 @@ def _check_columns(base: Base, columns: tuple[str, ...], fields: list[tuple[Path
             yield Finding.of(at, f"is {quoted(field)}, which is not among {base[1]}.columns; {remedy}")
 
 
-def _check_json_paths(base: Base, list_path: str | None, fields: list[tuple[Path, str]]) -> Iterator[Finding]:
-    list_at = (*base, "each")
+def _check_json_paths(base: Base, source: SourceSettings, fields: list[tuple[Path, str]]) -> Iterator[Finding]:
+    list_path, list_at = source.each, (*base, "each")
     paths = [*fields, (list_at, list_path)] if list_path else fields
     for at, path in paths:
         if not all(path.split(".")):
             yield Finding.of(at, f"is {quoted(path)}, which has an empty part; write names with single dots between them")
-        if is_json_path(path):
-            problem = "but a path is names separated by dots; to read a list, set `each`"
+        if ODD_MARK.search(path):
+            problem = "but a path is names separated by dots; write `*` for each element of a list, and `[0]` for one of them"
             yield Finding.of(at, f"is {quoted(path)}, {problem}")
+        elif "*" in path.split(".") and not source.paths.may_have_marks:
+            yield Finding.of(at, f"is {quoted(path)}, but lists in lists are read in UTF-8 only; let another program change the encoding")
+        elif not source.paths.are_on_the_way(path):
+            yield Finding.of(
+                at, f"is {quoted(path)}, but rows are the elements at {quoted(source.paths.spread)}; begin there, or on the way to it"
+            )
         if parent := _parent(path, [other for _, other in paths], list_path):
             yield Finding.of(at, f"is {quoted(path)}, but {quoted(parent)} is read as one value; read one of the two")
         if path == list_path and at != list_at:

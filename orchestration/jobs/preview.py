@@ -171,14 +171,21 @@ def unread_fields(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
         lines = zip(events["header"].to_pylist(), events["payload"].to_pylist(), strict=True)
         for header, count in Counter(header for header, line in lines if line.decode(shape.encoding, "replace") != header).items():
             counts.update({name: count for name in shape.columns or values_of(header or "", shape) or () if name})
-    for content in () if counts or (shape.is_decoded and not shape.decode) else _objects(events, shape):
+    for content in () if counts or (shape.is_decoded and not shape.decode and not shape.paths.have_marks) else _objects(events, shape):
         counts.update({*_paths(content, "", shape.each)})
-    return {path: count for path, count in counts.most_common() if path not in shape.fields}
+    named = {*shape.fields, *(way for field in shape.fields for way in _ways(shape.paths.names(field)[1]))}
+    return {path: count for path, count in counts.most_common() if path not in named}
+
+
+def _ways(names: list[str]) -> tuple[str, str]:
+    """The path of a field in an object, and that of the list of which it names an element."""
+    path = ".".join(names)
+    return path, path.partition("[")[0]
 
 
 def _objects(events: pa.Table, shape: PayloadFormat) -> Iterator[Any]:
     """Values that the payloads hold, of those that can be read."""
-    decode = decoder_of(shape, frozenset()) if shape.decode else lambda content, _: [json.loads(content)]
+    decode = decoder_of(shape, frozenset()) if shape.is_decoded else lambda content, _: [json.loads(content)]
     for message in messages(events["payload"], events, shape, MOST_BYTES):
         with suppress(ValueError, RecursionError):
             yield from objects_of(decode, message) if message else ()

@@ -24,6 +24,7 @@ from silver.decoders.influx import influx
 from silver.decoders.join import join
 from silver.decoders.json_text import check_spread, json_of, object_of
 from silver.decoders.lines import lines
+from silver.decoders.marked_paths import rows_by_paths
 from silver.decoders.message import Message
 from silver.decoders.otlp import otlp
 from silver.decoders.protobuf import protobuf
@@ -51,10 +52,11 @@ def decoder_of(shape: PayloadFormat, names: frozenset[str], own: Mapping[str, Ca
     """Return the function that makes objects of a message; it raises UnreadableError. `names`: members of objects that are read. `own`:
     decoders by name, if a reader has some of its own."""
     steps, functions = steps_of(shape), BUILT_IN | dict(own)
-    is_last = bool(steps) and steps[-1].name in BINARY
+    is_last = bool(steps) and steps[-1].name in BINARY and not shape.paths.have_marks
     more = {"shape": shape, "names": names if is_last else None}
     bound = [_bound(functions.get(step.name) or function_in(shape.code, step.name), step, more) for step in steps]
-    return _chain(bound, _object)
+    decode = _chain(bound, _object)
+    return _by_paths(decode, rows_by_paths(shape)) if shape.paths.have_marks else decode
 
 
 def objects_of(decode: Decode, message: Message) -> list[dict[str, Any]]:
@@ -90,12 +92,22 @@ def _then(name: str, decode: Decode, behind: Decode) -> Decode:
             raise UnreadableError(f"{type(error).__name__}: {error}", where) from None
         if len(contents) == 1:
             return behind(contents[0], message)
-        made = [made for inner in contents for made in behind(inner, message)]
-        if len(made) > MOST_OBJECTS:
-            raise UnreadableError(f"a message has more than {MOST_OBJECTS:,} objects", name)
-        return made
+        return _few([made for inner in contents for made in behind(inner, message)], name)
 
     return both
+
+
+def _by_paths(decode: Decode, rows: Callable[[dict[str, Any]], list[Any]]) -> Decode:
+    def both(content: Any, message: Message) -> list[Any]:
+        return _few([row for members in decode(content, message) for row in rows(members)])
+
+    return both
+
+
+def _few(made: list[Any], where: str = "") -> list[Any]:
+    if len(made) > MOST_OBJECTS:
+        raise UnreadableError(f"a message has more than {MOST_OBJECTS:,} objects", where)
+    return made
 
 
 def _within(field: str, decode: Decode) -> Decode:

@@ -16,13 +16,14 @@ from silver.measurements import measurements
 from silver.spec import Origin, PayloadFormat, Time
 from tests.bench.script import narrow_table, parser_for, script, write_report
 from tests.binary_formats import LONG, READING, avro, framed, message_class, shapes
-from tests.orchestration.audit.verify.hostile_shapes import DECODED, GOOD, decoded
+from tests.orchestration.audit.verify.hostile_shapes import DECODED, GOOD, MARKED, SHAPES, decoded
 
 START, AT_ONCE, METRICS = datetime(2026, 1, 1, tzinfo=UTC), 10_000, 10
 FORMATS = {"json": PayloadFormat("json", Origin(field="device"), Time("ts", "epoch_ms"), **LONG)} | {
     name: shapes()[name] for name in ("avro", "proto3", "sparkplug")
 }
-FORMATS |= {name: shape for name, shape in DECODED.items() if not name.startswith(("wide", "own"))}
+FORMATS |= {name: shape for name, shape in {**DECODED, **MARKED}.items() if not name.startswith(("wide array", "own"))}
+FORMATS |= {name: SHAPES[name] for name in ("list", "located")}
 FORMATS |= {name: decoded("ts", name) for name in ("gzip", "confluent")} | {"sparkplug of one": FORMATS["sparkplug"]}
 
 

@@ -156,7 +156,7 @@ class _Cells(NamedTuple):
 
 def _rows(read: Sequence[list[Record] | None], came_with: EventTexts, shape: PayloadFormat) -> _Rows:
     """Rows of the records of each event, which has at least one row."""
-    if shape.each is None and not shape.decode:
+    if shape.each is None and not shape.is_decoded:
         event_at, one = pa.array(np.arange(len(read)), pa.int32()), pa.repeat(pa.scalar(1, pa.int32()), len(read))
         events = [records[0] if records else NOTHING for records in read]
         return _Rows(shape, event_at, events, [], pc.subtract(one, 1), one, came_with)
@@ -164,7 +164,8 @@ def _rows(read: Sequence[list[Record] | None], came_with: EventTexts, shape: Pay
     counts: list[int | None] = []
     for at, of_event in enumerate(read):
         begin, records = len(places), of_event or [NOTHING]
-        lists = [_members([record], path_of(shape.each, shape)[1])[0] if shape.each else [record] for record in records]
+        to_list = path_of(shape.each, shape)[1] if shape.each and not shape.paths.have_marks else ()
+        lists = [_members([record], to_list)[0] if to_list else [record] for record in records]
         rows = [(record, element or NOTHING) for record, elements in zip(records, lists, strict=True) for element in elements or [NOTHING]]
         places += [(at, n, record, element) for n, (record, element) in enumerate(rows)]
         counts.append(len(places) - begin if len(records) > 1 else None if lists[0] is None else len(lists[0]))

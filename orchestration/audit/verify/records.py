@@ -92,6 +92,10 @@ def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
     if shape.format == "csv":
         return False, (field,)
     is_of_element = shape.each is not None and field.startswith(ELEMENT)
+    if shape.paths.have_marks:  # decoders have made a row of each element, in which lists and objects by key are what one of them is
+        return False, tuple(
+            name for name in (f"{shape.each}.{field.removeprefix(ELEMENT)}" if is_of_element else field).split(".") if name != "*"
+        )
     return is_of_element, tuple((field.removeprefix(ELEMENT) if is_of_element else field).split("."))
 
 
@@ -163,7 +167,9 @@ def _quick_reader(level: Level) -> Callable[[str], Record | None]:
 
 def _level_of(shape: PayloadFormat) -> Level:
     of_element = _level(list(_paths(shape, of_element=True)), is_list=True)
-    return _level(list(_paths(shape, of_element=False)), tuple(shape.each.split(".")) if shape.each else (), of_element)
+    return _level(
+        list(_paths(shape, of_element=False)), tuple(shape.each.split(".")) if shape.each and not shape.paths.have_marks else (), of_element
+    )
 
 
 def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...]]:

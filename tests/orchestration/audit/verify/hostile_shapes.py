@@ -51,6 +51,26 @@ DECODED = {
         "ts", "own:pairs", code={"own": "def pairs(payload):\n    return [dict(p.split('=') for p in payload.decode().split(';'))]\n"}
     ),
 }
+MARKED = {
+    "nested each": PayloadFormat(
+        "json",
+        Origin(field="gateways.*.id", otherwise=Locator("site")),
+        Time("each.t", "epoch_s"),
+        metric=Origin(field="each.n"),
+        value=Origin("each.v[0]"),
+        each="gateways.*.readings",
+    ),
+    "each by key": PayloadFormat(
+        "json", Origin(field="each.key"), Time("ts"), metrics={"temperature": "each.v.t", "humidity": "each.v.h[1].x"}, each="s.*"
+    ),
+    "wildcards": PayloadFormat(
+        "json", Origin(field="a.*.key"), Time("t[-1]", "epoch_s"), metric=Origin(field="a.*.b.*.key"), value=Origin("a.*.b.*.value")
+    ),
+    "numbered": PayloadFormat(
+        "json", Origin(field="d[0].id"), Time("d[1].t", "epoch_s"), metrics={"temperature": "v[0][1]", "power": "v[2]"}
+    ),
+    "decoded marks": decoded("each.*.ts", "array", each="l", metrics={"power": "each.*.v", "humidity": "h"}, device="each.*.key"),
+}
 NO_JSON = ("text", "lines", "concatenated", "influx", "influx by key", "own")
 """Shapes whose payloads are no JSON."""
 SHAPES = {
@@ -124,6 +144,7 @@ SHAPES = {
         quote="'",
     ),
     **DECODED,
+    **MARKED,
 }
 HEADERS: dict[str, list[str | None]] = {
     "csv with header": ["dev,t,temp,hum,pow", ' "t" ,dev,hum, temp ', "dev,t,temp", None, "", ",dev,t,temp,hum,pow"],
@@ -150,6 +171,21 @@ GOOD = {
         '{"id":"oven.humidity","w":"25","ts":"2026-01-01T00:00:01Z"}',
     ],
     "located csv": ["oven,2026-01-01,00:00:01Z X,1.5 bar,temperature", ",2026-01-01,00:00:01Z,bar,", '"", 2026-01-01 , 00:00 X ,"1,5",'],
+    "nested each": [
+        '{"site":"s","gateways":[{"id":"oven","readings":[{"n":"temperature","v":[1.5,2],"t":1767225601},{"n":"power","v":[2],"t":1767225602}]},'
+        '{"id":"room","readings":[]},{"readings":{"n":"humidity","v":[3],"t":1}}]}',
+        '{"site":"s","gateways":{"id":{"readings":[{"n":"temperature","v":1}]}}}',
+    ],
+    "each by key": [
+        '{"ts":"2026-01-01T00:00:01Z","s":{"oven":{"v":{"t":1,"h":[1,{"x":2}]}},"room":{"v":{"t":2}},"key":3}}',
+        '{"s":[{"key":"oven"}]}',
+    ],
+    "wildcards": [
+        '{"t":[1,1767225601],"a":{"oven":{"b":{"temperature":1.5,"power":{"value":2}}},"room":{"b":{}}}}',
+        '{"a":[{"key":1,"b":[{"value":2}]}]}',
+    ],
+    "numbered": ['{"d":[{"id":"oven"},{"t":1767225601}],"v":[[1,2.5],null,3]}', '{"d[0]":{"id":"oven"},"d":[1],"v[0][1]":5,"v":{}}'],
+    "decoded marks": ['[{"l":[{"oven":{"ts":"2026-01-01T00:00:01Z","v":1},"room":2}],"h":5},{"l":[[{"key":"oven","v":3}],{}]}]'],
     "csv words": [
         "oven,2026-01-01T00:00:01Z,-9999.00,NNE,---,good",
         "oven,2026-01-01T00:00:01Z,off,nan,north,",

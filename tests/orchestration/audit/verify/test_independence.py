@@ -10,7 +10,7 @@ PACKAGE = orchestration.audit.verify.__name__
 ROOT = Path(orchestration.audit.verify.__file__).parents[PACKAGE.count(".") + 1]
 LAYERS = {"bronze", "silver", "gold", "expectations"}
 DECLARATIONS = {
-    *("silver.metric", "silver.spec", "silver.short_forms", "silver.policy", "silver.aggregation", "silver.text_encoding"),
+    *("silver.metric", "silver.spec", "silver.short_forms", "silver.paths", "silver.policy", "silver.aggregation", "silver.text_encoding"),
     *("gold.windows.spec", "gold.flows", "gold.flows.spec", "gold.alerts.spec"),
     *("expectations.rule", "expectations.settings", "expectations.wording"),
 }
