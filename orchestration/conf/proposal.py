@@ -11,6 +11,7 @@ from pathlib import Path
 
 from orchestration.conf.diagnostic import printable
 from orchestration.conf.instants import seconds_of
+from orchestration.conf.joined_names import with_parted_names
 from orchestration.conf.roles import Roles, roles_of
 from orchestration.conf.sample import Row, Sample, sample_of
 from orchestration.conf.sample_times import MOST, with_whole_time
@@ -78,6 +79,7 @@ def proposal_of(file: Path) -> Proposal:
     roles = roles_of(sample)
     if isinstance(roles, str):
         raise ConfError(f"{file} {printable(roles)}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
+    sample, roles = with_parted_names(sample, roles)
     rows, times = sample.rows, [*dict.fromkeys(row[roles.time] for row in sample.rows if roles.time in row)]
     seconds = dict(zip(times, seconds_of(times, roles.time_format.format), strict=True)) if times else {}
     metrics = _metrics(sorted(rows, key=lambda row: seconds.get(row.get(roles.time, "")) or 0), roles, sample.units)

@@ -39,7 +39,7 @@ class Sample:
 
     `fields`: all that there are, by path, also those that no conf can read. `settings`: of its source, as sources.yml writes them. `units`
     by column, of a line below the header of CSV. `time_parts`: the fields that one of `fields` stands for. `empty`: fields without a value
-    that a path leads to, with the reason.
+    that a path leads to, with the reason. `parted`: the patterns that take device and metric out of one field.
     """
 
     file: Path
@@ -53,6 +53,7 @@ class Sample:
     encoding: str | None = None
     decode: Decoders = ()
     empty: dict[str, str] = field(default_factory=dict)
+    parted: tuple[str, ...] = ()
 
     @property
     def row(self) -> str:
