@@ -45,7 +45,7 @@ ACCOUNT = """
 
 def alert_rows(conf: Conf, events: pa.Table, silver: Silver, gold: Gold, until: datetime | None) -> Iterator[pa.Table]:
     """Yield the changes of each alert. `until`: when the test ends; None: with the last batch."""
-    walls = pc.unique(events["ingested_at"]).cast(pa.int64()).to_pylist()
+    walls = sorted(pc.unique(events["ingested_at"]).cast(pa.int64()).to_pylist())
     end = max(walls[-1], to_micros(until)) if until else walls[-1]
     for alert in conf.alerts.values():
         closes = alert.signal.kind in {"window", "vector"}

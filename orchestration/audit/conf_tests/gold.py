@@ -43,9 +43,14 @@ SET_ASIDE = """
   asof join clock c on p.bronze_batch > c.bronze_batch where epoch_us(window_end) <= c.until
 """
 FIRST_STEP = """
-  select w.*, {name} as device_group, coalesce((select min(bronze_batch) from clock where epoch_us(window_end) <= until), {last}) as step
-  from {table} w
+  select *, {name} as device_group from (
+    select w.*, coalesce((select min(bronze_batch) from clock where epoch_us(window_end) <= until), {last}) as step from {table} w
+    union all by name
+    select a.*, (select min(first_batch) from all_windows l where l.window_end = a.window_end and {same}) as step
+    from all_{table} a anti join {table} using ({key})
+  ) where step is not null
 """
+"""Rows in their first revision, with the step in which each is closed; or in which a late reading made it, where none was in time."""
 
 
 class Gold:
@@ -64,24 +69,27 @@ class Gold:
     def windows(self) -> Iterator[pa.Table]:
         """Yield windows of each group, all of them closed, in their last revision."""
         for group in self._conf.groups.values():
-            self._make_windows(group, only_first=group.late is Late.KEEP_ASIDE)
+            self._make(group)
             yield self._rows("windows", group)
 
     def vectors(self) -> Iterator[pa.Table]:
         """Yield vectors of each group that declares them."""
         for group in self._conf.groups.values():
             if group.vector is not None:
-                self._make_windows(group, only_first=group.late is Late.KEEP_ASIDE)
-                vectors(self._store, group, group.vector, self._conf.metrics)
+                self._make(group)
                 yield self._rows("vectors", group)
 
     def first_emitted(self, signal: Signal, last_step: int) -> pa.Table:
         """Windows or vectors in their first revision, each with the `step` in which it was closed: that of a batch, else the last one."""
-        group = self._conf.groups[str(signal.group)]
-        self._make_windows(group, only_first=True)
-        if signal.kind == "vector" and group.vector is not None:
-            vectors(self._store, group, group.vector, self._conf.metrics)
-        sql = FIRST_STEP.format(name=literal(group.name), last=last_step, table=f"{signal.kind}s")
+        group, table = self._conf.groups[str(signal.group)], f"{signal.kind}s"
+        self._make(group)
+        for name in {"windows", table}:
+            self._store.execute(f"create or replace temp table all_{name} as from {name}")
+        self._make(group, only_first=True)
+        key, same = "device_id, metric, window_end", "l.device_id = a.device_id and l.metric = a.metric"
+        if group.vector is not None and signal.kind == "vector":
+            key, same = "entity, window_end", "l.device_id = a.entity" if group.vector.entity == "device" else "true"
+        sql = FIRST_STEP.format(name=literal(group.name), last=last_step, table=table, same=same, key=key)
         return _with_zone(self._store.sql(sql).to_arrow_table())
 
     def flows(self, until: int) -> Iterator[pa.Table]:
@@ -96,18 +104,19 @@ class Gold:
             readings = with_predicates(flow, taken).cast(readings_of(flow))
             yield step(flow, Slice(nothing_carried(flow), readings, THE_BEGINNING, until)).rows
 
-    def _make_windows(self, group: Group, *, only_first: bool) -> None:
-        """Make the table `windows`. `only_first`: without what came when they were closed."""
-        members = self._conf.streams[group.stream]
-        ahead = self._conf.ahead_of(group.stream)
+    def _make(self, group: Group, *, only_first: bool = False) -> None:
+        """Make the tables `windows` and, where they are declared, `vectors`. `only_first`: without what came when they were closed."""
+        members, ahead = self._conf.streams[group.stream], self._conf.ahead_of(group.stream)
         of_members = " or ".join(f"(list_contains(groups, {literal(one.name)}) and metric in {literal(one.metrics)})" for one in members)
         lateness = max(one.lateness_seconds for one in members) * SECOND
         ahead_sql = str(2**62) if ahead is None else f"epoch_us(ingested_at) + {ahead * SECOND}"
         self._store.execute(CLOCK.format(ahead=ahead_sql, members=of_members, lateness=lateness))
         windows(self._store, group, self._conf.metrics, THE_END)
-        if only_first:
+        if only_first or group.late is Late.KEEP_ASIDE:
             self._store.execute(SET_ASIDE)
             windows(self._store, group, self._conf.metrics, THE_END, set_aside="set_aside")
+        if group.vector is not None:
+            vectors(self._store, group, group.vector, self._conf.metrics)
 
     def _rows(self, table: str, group: Group) -> pa.Table:
         return _with_zone(self._store.sql(f'select *, {literal(group.name)} as "group" from {table}').to_arrow_table())

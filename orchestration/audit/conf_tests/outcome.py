@@ -54,14 +54,16 @@ class ConfUnderTest:
 
     def rows(self, test: ConfTest, folder: Path, tables: Sequence[str]) -> dict[str, list[Row]]:
         """Rows of each of these tables (see COLUMNS) that come of the messages of a test; `folder`: that of its file."""
-        events = self._events(test, folder)
-        silver = self._silver(events)
+        return self.rows_of_events(self._events(test, folder), instant(test.until) if test.until else None, tables)
+
+    def rows_of_events(self, events: pa.Table, until: datetime | None, tables: Sequence[str]) -> dict[str, list[Row]]:
+        """Rows of each of these tables that come of events of bronze. `until`: as of a test."""
+        silver = silver_of(self._conf, self._config, events, self._reference_data)
         came = {name: [*map(_shown, python_rows(getattr(silver, name)))] for name in Silver._fields}
         came["without_measurements"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED in row["rules"]]
         came["quarantine"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED not in row["rules"]]
         if came.keys() >= {*tables}:
             return came
-        until = instant(test.until) if test.until else None
         with closing(Gold(self._conf, silver)) as gold:
             made: dict[str, Callable[[], Iterable[pa.Table]]] = {
                 "windows": gold.windows,
@@ -86,9 +88,6 @@ class ConfUnderTest:
             times = [at for piece in measured(events, self._config) for at in piece["event_time"].to_pylist()]
             at_first = max(filter(None, times), default=NOWHERE)
         return batches([(at or at_first, piece) for at, piece in pieces])
-
-    def _silver(self, events: pa.Table) -> Silver:
-        return silver_of(self._conf, self._config, events, self._reference_data)
 
 
 def difference(table: str, expected: int | Sequence[Row], came: Sequence[Row]) -> Difference | None:
