@@ -156,7 +156,7 @@ def _has(value: Any, path: Sequence[str]) -> bool:
     if not path:
         return True
     if isinstance(value, list):
-        return any(_has(element, path) for element in value[:10])
+        return any(_has(element, path) for element in value[:10] if isinstance(element, dict))
     return isinstance(value, dict) and any(_has(inner, path[1:]) for name, inner in value.items() if fnmatchcase(name, path[0]))
 
 

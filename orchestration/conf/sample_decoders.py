@@ -20,7 +20,7 @@ SENML = re.compile(r'(?=.*"(bn|bt)"\s*:)(?=.*"(n|e)"\s*:)(?=.*"(v|vb|vs|vd|e)"\s
 LINE_PROTOCOL = re.compile(r"[^\s,\"]+(,\w+=(\\.|[^\\,\s])+)* \w+=\S.*")
 TOPIC = re.compile(r"[^\W\d][^\s{}\"',;]*/[^\s{}\"',;]*[ \t](\{.*|[^\t;,]*)")
 """A line of topic and payload, as MQTT clients print messages."""
-MOST = 0.8
+MOST, DEEPEST = 0.8, 10
 Decoders = tuple[str | dict[str, str], ...]
 
 
@@ -102,10 +102,9 @@ def _is_in_columns(event: dict[str, Any]) -> bool:
 
 def _lists_in_lists(value: Any, path: tuple[str, ...] = (), is_inside: bool = False) -> set[str]:
     """The paths of lists that measure something, in elements of a list that do not."""
-    if isinstance(value, dict):
-        return {
-            list_path for name, inner in value.items() if "." not in name for list_path in _lists_in_lists(inner, (*path, name), is_inside)
-        }
+    if isinstance(value, dict) and len(path) < DEEPEST:
+        below = (_lists_in_lists(inner, (*path, name), is_inside) for name, inner in value.items() if "." not in name)
+        return {list_path for paths in below for list_path in paths}
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         return set()
     does_measure = any(is_measurement(name, inner) and not is_epoch(inner) for one in value for name, inner in one.items())

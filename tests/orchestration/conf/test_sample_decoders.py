@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.conf.proposal import proposal_of
 from orchestration.conf.starter import write_proposal
@@ -61,3 +62,10 @@ def test_a_sample_of_messages_that_are_no_objects_names_its_decoder(
     conf = load(tmp_path / "conf")
     (shown, *_) = preview(conf, "sample", sample_of_file(conf.sources["sample"], tmp_path / "a.txt")).measurements
     assert (shown["becomes"], shown["metric"]) == ("reading", metrics[0])
+
+
+@pytest.mark.parametrize("deep", ['{"x":' * 500 + "1" + "}" * 500, "[" * 500 + "1" + "]" * 500])
+def test_what_is_nested_deeply_is_no_obstacle(deep: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text('{"ts":1772438400,"id":"a","temp":21.5}\n{"ts":1772438460,"id":"a","deep":' + deep + "}\n")
+    assert exit_code(["init", str(tmp_path / "conf"), "--from", str(tmp_path / "a.txt")]) == 0
+    assert [*load(tmp_path / "conf").metrics] == ["temp"]
