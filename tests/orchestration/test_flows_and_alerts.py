@@ -1,16 +1,12 @@
 """Flows of flows.yml and alerts of alerts.yml end to end: what a lake holds of them equals verify's own answer, however the events came."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
-from math import isnan
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -18,7 +14,6 @@ from pyspark.sql import SparkSession
 from gold.alerts.spec import Alert, NoData, Signal
 from gold.flows.spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
 from gold.windows.spec import Vector
-from orchestration.audit.conf_tests.outcome import ConfUnderTest
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
 from orchestration.conf.model import Conf
@@ -31,6 +26,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
 from silver.metric import Metric
+from tests.conf_under_test import assert_conf_tests_compute_the_same
 from tests.declared_flow import flow_of
 from tests.lakes import (
     KITCHEN,
@@ -40,7 +36,6 @@ from tests.lakes import (
     differences,
     event,
     land,
-    latest,
     recorded,
     replay,
     rewrite,
@@ -174,55 +169,7 @@ def test_every_flow_and_alert_has_rows_but_one_that_divides_by_zero_and_verify_g
 
 
 def test_tests_of_a_conf_compute_what_a_run_does(in_two: Conf) -> None:
-    assert_tests_of_the_conf_compute_the_same(in_two)
-
-
-def assert_tests_of_the_conf_compute_the_same(made: Conf) -> None:
-    """What `tidemark test` makes of the events of a lake, against its tables."""
-    snapshot = latest_snapshot(made)
-    events, closed = recorded(LakeStore(made), "bronze.events"), snapshot.closed_until
-    until = min(closed[f"gold.flows/{name}"] for name in FLOWS)
-    came = ConfUnderTest(made).rows_of_events(events, until, ["windows", "vectors", "flows", "alerts"])
-    for name in ("readings", "quarantine", "late", "duplicates"):
-        columns = ["bronze_batch", "bronze_row", "part", *(["value", "event_time", "zone"] if name == "readings" else [])]
-        assert as_texts(came[name], columns) == as_texts(dicts(table(made, f"silver.{name}")), columns), name
-    for name, key, columns in (
-        ("windows", ["device_id", "metric", "window_end"], ["device_id", "metric", "window_end", "value", "count", "min", "max", "latest"]),
-        ("vectors", ["entity", "window_end"], ["entity", "window_end", "vector", "missing", "filled"]),
-    ):
-        of_run = dicts(latest(made, f"gold.kitchen_{name.replace('windows', 'aggregates')}", key))
-        assert as_texts([row for row in came[name] if row["window_end"] <= closed["kitchen"]], columns) == as_texts(of_run, columns), name
-    for of_table in TABLES:
-        of_run = dicts(table(made, of_table))
-        columns = [column for column in of_run[0] if column not in {"bronze_batch", "bronze_row", "part"}]
-        of_flows = [row for row in came["flows"] if f"gold.{FLOWS[row['flow']].table}" == of_table]
-        assert as_texts(of_flows, columns) == as_texts(of_run, columns), of_table
-    of_run = dicts(table(made, "gold.alerts"))
-    for name in ("hot", "jump", "warm_window", "odd_vector", "few", "rubbish"):
-        both = (
-            [row for row in rows if row["alert"] == name and row["changed_at"] <= closed["kitchen"]] for rows in (came["alerts"], of_run)
-        )
-        computed, ran_rows = (as_texts(rows, CHANGES) for rows in both)
-        assert computed == ran_rows, name
-
-
-def dicts(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
-
-
-def as_texts(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
-    """Rows by their content: numbers to ten digits, instants in UTC, null and NaN alike."""
-
-    def text(value: Any) -> str:
-        if isinstance(value, list | tuple | np.ndarray):
-            return str([*map(text, value)])
-        if value is None or value is pd.NaT or (isinstance(value, float) and isnan(value)):
-            return "-"
-        return (
-            f"{value:.10g}" if isinstance(value, float | int) else str(pd.Timestamp(value)) if isinstance(value, datetime) else str(value)
-        )
-
-    return sorted(str([text(row[column]) for column in columns]) for row in rows)
+    assert_conf_tests_compute_the_same(in_two)
 
 
 def test_a_visit_to_a_state_that_is_over_is_a_row_with_its_start_end_and_seconds(in_two: Conf) -> None:
@@ -243,7 +190,7 @@ def test_rows_are_the_same_in_one_batch_and_in_five(cuts: int, in_two: Conf, spa
     rows, of_two = rows_of(made), rows_of(in_two)
     assert {name: rows[name] for name in TABLES} == {name: of_two[name] for name in TABLES}  # alerts judge what has come with each batch
     assert differences(made) == []
-    assert_tests_of_the_conf_compute_the_same(made)
+    assert_conf_tests_compute_the_same(made)
 
 
 def test_a_replay_holds_the_same_rows_and_goes_on_alike(copy_of_two: Conf, spark: SparkSession) -> None:
@@ -291,7 +238,7 @@ def test_verify_takes_a_vector_that_is_filled_from_an_amended_window_as_it_was_f
         land(tmp_path, name, lines)
         run(made, spark)
     assert differences(made) == []
-    (fired,) = dicts(table(made, "gold.alerts"))
+    (fired,) = table(made, "gold.alerts").to_dict("records")
     assert (fired["state"], fired["value"]) == ("firing", 500.5)  # the value is that of the feature, not of a text that names one
 
 

@@ -1,6 +1,7 @@
 """`tidemark test`: tests of a conf pass where it is right, and find what is wrong with it."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,15 +18,21 @@ PLANT = Path(__file__).with_name("plant_tests.yml")
 ALONE = {"oven_state": "(?s)\n  silent_devices:.*", "much_is_quarantined": "(?s)\n  much_is_quarantined:.*"}
 
 
-@pytest.fixture
-def plant(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The default conf with an example of alerts and one of states, and the tests of the plant."""
-    write_starter(tmp_path)
+    folder = tmp_path_factory.mktemp("plant")
+    write_starter(folder)
     for example, rest in (("alerts", ALONE["much_is_quarantined"]), ("state", ALONE["oven_state"])):
         name, text = examples()[example]
-        (tmp_path / f"{name}.yml").write_text(re.sub(rest, "\n", text))
-    (tmp_path / "tests" / "plant.yml").write_text(PLANT.read_text())
-    return tmp_path
+        (folder / f"{name}.yml").write_text(re.sub(rest, "\n", text))
+    (folder / "tests" / "plant.yml").write_text(PLANT.read_text())
+    return folder
+
+
+@pytest.fixture
+def plant(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 def differences(folder: Path, *files: Path) -> Iterator[Difference]:
