@@ -208,7 +208,7 @@ def _settings(layout: _Layout, shape: PayloadFormat, names: list[str], least: in
 
 def _units(layout: _Layout, shape: PayloadFormat, names: list[str]) -> dict[str, str]:
     """Units by name, where most words of a line below the header are some."""
-    cells = [[cell.strip() for cell in row] for row in cells_of(layout.between, shape)]
+    cells = [[cell.strip().strip("[]") for cell in row] for row in cells_of(layout.between, shape)]
     usual = {unit.lower() for both in WORDS["units"].items() for unit in both} | set(WORDS["more units"])
     for row in (row for row in cells if len(row) == len(names)):
         units = {name: cell for name, cell in zip(names, row, strict=True) if cell}

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import pyarrow as pa
 
@@ -18,16 +19,14 @@ EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
 DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy", "yy-MM-dd", "dd.MM.yy", "dd/MM/yy", "MM/dd/yy")
 """Patterns of dates. The day comes first if day and month can be either."""
+NAMED_DATES = ("dd-MMM-yyyy", "dd-MMM-yy", "dd MMM yyyy", "dd/MMM/yyyy", "MMM dd, yyyy")
+"""Patterns of dates with the name of a month."""
 CLOCKS = (
     *("HH:mm:ss", "HH:mm", "HH:mm:ss.SSSSSS", "HH:mm:ss,SSSSSS", "HH:mm:ss:SSS", "HH:mm:ss SSS", "H[:mm]"),
     *("hh:mm:ss a", "hh:mm a", "hh:mma"),
 )
-PARTED = (*(f"{date} {clock}" for date in DATES for clock in CLOCKS), *DATES)
-IN_PARTS = re.compile(r"\d[-./]\d+[-./]\d")
-LOOSE = tuple(re.sub("([MdHh])\\1", r"\1", pattern) for pattern in PARTED)
-"""The same for numbers without leading zeros."""
+IN_PARTS, WITH_NAME = re.compile(r"\d[-./]\d+[-./]\d"), re.compile(r"\d[-/ ][A-Za-z]{3}[-/ ]\d|^[A-Za-z]{3} \d+, \d")
 WHOLE = ("yyyyMMddHHmmss", "yyyyMMdd'T'HHmmss", "yyyyMMdd", "yyyyMMdd HHmmss")
-PATTERNS = (*PARTED[: -len(DATES)], *DATES, *LOOSE)
 DAYS = "excel"
 NUMBERS = (*EPOCH_UNITS, "filetime", DAYS)
 MOST_TRIED = 100
@@ -57,7 +56,8 @@ def time_format_of(values: Sequence[Scalar], least: float = 0.95) -> TimeFormat 
             return TimeFormat(name, names_zone=name in NUMBERS[:-1] or (name != DAYS and all(map(ZONE.fullmatch, texts))))
     blanks = max(re.findall(" +", texts[0]), default=" ")
     thinned = texts[:: max(1, len(texts) // MOST_TRIED)]  # most fields are no dates
-    patterns = [pattern.replace(" ", blanks, 1) for pattern in (PATTERNS if any(map(IN_PARTS.search, thinned)) else WHOLE)]
+    dates = DATES if any(map(IN_PARTS.search, thinned)) else NAMED_DATES if any(map(WITH_NAME.search, thinned)) else ()
+    patterns = [pattern.replace(" ", blanks, 1) for pattern in (_patterns(dates) if dates else WHOLE)]
     counts = {name: _readable(texts, name) for name in patterns if _readable(thinned, name) >= least * len(thinned)}
     best = max(counts, key=lambda name: counts[name], default=None)
     if best is None:
@@ -66,6 +66,13 @@ def time_format_of(values: Sequence[Scalar], least: float = 0.95) -> TimeFormat 
     is_ambiguous = counts.get(swapped) == counts[best]
     # Who writes AM and PM writes the month first.
     return TimeFormat(swapped if is_ambiguous and "a" in best else best, names_zone=False, is_ambiguous=is_ambiguous)
+
+
+@cache
+def _patterns(dates: tuple[str, ...]) -> tuple[str, ...]:
+    """Dates with times of day, and alone; then the same for numbers without leading zeros."""
+    parted = (*(f"{date} {clock}" for date in dates for clock in CLOCKS), *dates)
+    return (*parted, *(re.sub(r"(?<!M)MM(?!M)|([dHh])\1", lambda match: match[0][0], pattern) for pattern in parted))
 
 
 def seconds_of(values: Sequence[Scalar], format: str) -> list[float | None]:

@@ -210,7 +210,7 @@ def _flag(name: str, path: str, values: list[Scalar], metrics: Mapping[str, str]
 
 def _metrics(measured: list[str]) -> dict[str, str]:
     """Field by name of metric: the last part of its path that says something, where that tells it from the others."""
-    parts = {path: path.removeprefix(ELEMENT).split(".") for path in measured}
+    parts = {path: [path] if " " in path else path.removeprefix(ELEMENT).split(".") for path in measured}  # Symo 8.2 (1) is no path
     is_plain = {path: steps[1:] and snake(steps[-1]) in ("value", "val", "v") for path, steps in parts.items()}
     names = {path: steps[-2 if is_plain[path] else -1].strip() or path for path, steps in parts.items()}
     counts = Counter(names.values())

@@ -43,7 +43,7 @@ def unit_in(name: str) -> str | None:
     """The unit that a name ends with: in brackets, as in `Flow [m3/h]`, behind the last `_`, or as HOBO loggers write `Temp, °C (...)`."""
     if match := re.fullmatch(r".*, ([^,()]{1,8})(?: \([^()]*: [^()]*\))?", name):
         return match[1]
-    if brackets := re.search(r"\S.*[\[(]\s*([^\[\]():]*[^\W\d][^\[\]():]*|%|°C|°F)\s*[\])]\s*$", name):
+    if brackets := re.search(r"\S.*[\[(]\s*([^\[\]():]*[^\W\d][^\[\]():]*|%|°C|°F|℃|℉)\s*[\])]\s*$", name):
         return brackets[1].strip()
     splits = (re.split("[^a-z0-9]+", name.lower()), snake(name).split("_"))  # kWh is one word, and tempC are two
     ends = ("_".join(parts[-n:]) for parts in splits for n in (2, 1) if parts[n:])

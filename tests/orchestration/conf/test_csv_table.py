@@ -96,6 +96,10 @@ LOGGERS: dict[str, tuple[list[str], list[str]]] = {
         ["\t\tTemp\tHi", "Date\tTime\tOut\tTemp", *(f"3/02/26\t{n or 12}:00a\t1{n}.5\t1{n}.9" for n in range(5))],
         ['columns: [Date, Time, "Temp Out", "Hi Temp"]'],
     ),
+    "Fronius": (
+        ["Datum;Symo 8.2 (1);PV", "[dd.MM.yyyy HH:mm];[Wh];[W]", *(f"02.03.2026 08:{n}0;12{n},5;1{n}0" for n in range(5))],
+        ['"Symo 8.2 (1)": "Symo 8.2 (1)"', "PV: PV"],
+    ),
     "Siemens": (
         ["Record,Date,UTC Time,Level", *(f"{n},03/22/2026,08:00:0{n},1.52{n}000E+00" for n in range(5))],
         ['fields: [Date, "UTC Time"], format: "MM/dd/yyyy HH:mm:ss"', "Level: Level"],
@@ -143,5 +147,5 @@ def test_a_file_of_a_logger_is_proposed_with_its_settings_and_each_of_its_values
 
 def test_units_below_a_header_and_in_names_are_those_of_the_metrics(propose: Propose) -> None:
     rows = [f"02.03.2026 08:00:0{n};{n}.5;{n}.5;{n}.5" for n in range(5)]
-    metrics = propose(["time;t;flow;RH, %", ";Deg C;m3/h;", *rows]).metrics
+    metrics = propose(["time;t;flow;RH, %", ";Deg C;[m3/h];", *rows]).metrics
     assert {name: metric.unit for name, metric in metrics.items()} == {"t": "Deg C", "flow": "m3/h", "RH, %": "%"}

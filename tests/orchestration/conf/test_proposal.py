@@ -152,6 +152,9 @@ AMBIGUOUS = "day and month could change places in every time of the sample; conf
         ("26-01-05 00:00:00", "yy-MM-dd HH:mm:ss", False),
         ("20260105T000000", "yyyyMMdd'T'HHmmss", False),
         ("2026-01-05", "yyyy-MM-dd", False),
+        ("05-Jan-2026 00:00", "dd-MMM-yyyy HH:mm", False),
+        ("5-Jan-26 1:05:00 AM", "d-MMM-yy h:mm:ss a", False),
+        ("Jan 5, 2026 1:05:00 AM", "MMM d, yyyy h:mm:ss a", False),
     ],
 )
 def test_the_format_of_times_is_found(time: str, format: str, is_ambiguous: bool, propose: Propose, tmp_path: Path) -> None:
@@ -193,7 +196,7 @@ UNREADABLE = [
     ),
     pytest.param(b"time,x\n08:00:00,1.5\n", NO_TIME + "time holds times of day such as 08:00:00, without a date", id="time of day"),
     pytest.param(b"Time,x\n2026-03-02 08:00:00 CET,1.5\n", NO_TIME + "Time ends in letters of a zone (CET)", id="zone letters"),
-    pytest.param(b"Date,x\n02-Mar-2026 08:00,1.5\n", NO_TIME + "Date has no format that is known (such as 02-Mar-2026 08:00)", id="months"),
+    pytest.param(b"Date,x\n02-Foo-2026 08:00,1.5\n", NO_TIME + "Date has no format that is known (such as 02-Foo-2026 08:00)", id="months"),
     pytest.param(b'{"ts":[1772438400],"x":"a"}\n', NO_TIME + "none is called after a time; ts is a list;", id="columns"),
 ]
 
