@@ -163,7 +163,8 @@ def _format(text: str | None, shape: PayloadFormat) -> list[str]:
     if text is None:
         return []
     texts = pa.array([text], pa.string())
-    micros = {format: to_instants(texts, Time("time", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
+    others = [format for format in ("iso", *MICROS_PER) if format != shape.time.format]
+    micros = {format: to_instants(texts, Time("time", format))[0].cast(pa.int64())[0].as_py() or 0 for format in others}
     return [f"not {shape.time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])]
 
 

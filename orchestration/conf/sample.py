@@ -211,7 +211,8 @@ def _with_points(sample: Sample) -> Sample:
     """The sample with its numbers as silver reads them: with a point, and no marks of thousands."""
     texts = {value for row in sample.rows for value in row.values() if isinstance(value, str)}
     marks = marks_of(texts)
-    plain = with_points_by_text(texts, marks)
+    has_exact_times = any(isinstance(value, float) and is_epoch(value) for row in sample.rows for value in row.values())
+    plain = {} if has_exact_times else with_points_by_text(texts, marks)  # marks hold for times too, and these have a point
     rows = [{path: plain.get(value, value) if isinstance(value, str) else value for path, value in row.items()} for row in sample.rows]
     settings = {name: mark for name, mark in zip(("decimal", "thousands"), marks, strict=True) if plain and mark not in (".", None)}
     settings |= {"thousands": "."} if plain and marks[1] == "." else {}

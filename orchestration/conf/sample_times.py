@@ -10,7 +10,8 @@ from orchestration.conf.sample import Sample
 from orchestration.conf.vocabulary import Scalar, is_no_value, is_of_transfer, last, rank, snake
 from silver.short_forms import ELEMENT
 
-MOST = 0.95
+MOST, RANKS_PER_LEVEL = 0.95, 10
+"""A device is rather named on top than within an object: by so many names of the vocabulary a level."""
 Columns = dict[str, list[Scalar]]
 
 
@@ -77,7 +78,9 @@ def time_among(times: dict[str, TimeFormat]) -> str | None:
 def named(paths: list[str], role: str, is_anything: bool = False) -> str | None:
     """The field that is most likely called by its role, an element's before an event's; None where none is, unless anything will do."""
     named = [path for path in paths if is_anything or rank(path, role) < vocabulary.UNKNOWN]
-    return min(named, key=lambda path: (rank(path, role), not path.startswith(ELEMENT), path.count(".")), default=None)
+    steps = RANKS_PER_LEVEL if role == "device" else 0
+    depth = {path: path.removeprefix(ELEMENT).count(".") for path in named}
+    return min(named, key=lambda path: (rank(path, role) + steps * depth[path], not path.startswith(ELEMENT), depth[path]), default=None)
 
 
 def is_share(values: list[Scalar], reading: Callable[[str], object], least: float) -> bool:

@@ -69,7 +69,9 @@ READ = [
         id="a list of beacons, with what they measure",
     ),
     pytest.param(
-        in_minutes(src="plug-1", params={"switch:0": {"id": 0, "apower": 11.5}, "temperature:0": {"id": 0, "tC": 40.5}}),
+        in_minutes(
+            src="plug-1", params={"switch:0": {"id": 0, "apower": 11.5}, "temperature:0": {"id": 0, "tC": 40.5}, "sys": {"mac": "B8D61A"}}
+        ),
         {"device": "src", "metrics": {"apower": "params.switch:0.apower", "tC": "params.temperature:0.tC"}},
         id="Shelly: parts of a device with small ids",
     ),
@@ -271,6 +273,7 @@ DOUBTS = [
     pytest.param(
         in_minutes(dev="a", name="t", value=1.5, more=2.5, seq=3), "not read: more, seq (counts or names something)", id="long rows"
     ),
+    pytest.param([{"ts": START + 0.5, "dev": "a", "x": 1.5, "y": "1,5"}], "not read: y", id="a comma beside times with a point"),
     pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "numbers are written as 1234,5: see decimal and thousands", id="decimal comma"),
     pytest.param(
         in_minutes(dev="a", list=list_of({"x": 1.5}, {"y": 2.5})),
