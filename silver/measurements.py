@@ -20,7 +20,7 @@ from silver.csv_rows import csv_rows
 from silver.decoded_rows import decoded_rows
 from silver.instants import NUMBER_FORMATS, to_instants
 from silver.json_rows import as_text, json_rows
-from silver.located_texts import LocatedTexts, header_values, named, texts_of, whole_column
+from silver.located_texts import LocatedTexts, header_values, named, texts_of, utf8, whole_column
 from silver.numbers import found, to_numbers, to_numbers_or_switches, with_points
 from silver.policy import SilverConfig
 from silver.records import Rows, Values
@@ -31,6 +31,10 @@ SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
 REPEATED_HOUR, SECOND_HOUR = "repeated_hour", b"second"
 """A header of an event in bronze, which says by the order of its file which of two local times it has; and what it says of the second."""
+REPEAT, LONGEST_SHIFT = "repeated_after_us", r"^-?\d{1,16}$"
+"""A header of an event in bronze that repeats one before it: how much later it says it was, in microseconds."""
+LAST_MICROS = 253_402_300_799_999_999
+"""The end of the year 9999."""
 ATTRIBUTES = pa.map_(pa.string(), pa.string())
 MEASUREMENTS = pa.schema(
     [
@@ -100,6 +104,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     for rows in payload_rows(small, events, shape, max_payload_bytes):
         texts = LocatedTexts(rows, small, events)
         event_time, is_local_time_unique = _times(texts, shape)
+        event_time = _of_first(event_time, texts) if shape.id else event_time
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         of_row = {
             "event_at": rows.event_at,
@@ -126,6 +131,15 @@ def _times(texts: LocatedTexts, shape: PayloadFormat) -> tuple[pa.Array, pa.Arra
     times = texts.of(shape.time)
     times = with_points(times, shape.decimal, shape.thousands) if shape.time.format in NUMBER_FORMATS else times
     return to_instants(times, shape.time, is_second)
+
+
+def _of_first(times: pa.Array, texts: LocatedTexts) -> pa.Array:
+    """Return the times of the rows; of an event that repeats another one those of the first."""
+    said = utf8(header_values(whole_column(texts.events["headers"]), REPEAT))
+    shifts = pc.if_else(pc.fill_null(pc.match_substring_regex(said, LONGEST_SHIFT), False), said, "0").cast(pa.int64())
+    micros = times.cast(pa.int64())
+    shifted = pc.subtract(micros, texts.rows.of_event(shifts))
+    return pc.if_else(pc.less_equal(shifted, LAST_MICROS), shifted, micros).cast(times.type)
 
 
 def _units(texts: LocatedTexts, shape: PayloadFormat) -> pa.Array:

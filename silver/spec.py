@@ -161,6 +161,9 @@ class PayloadFormat(Setting):
     """Long rows: the number. Words of the metric and `not_measured` are those of the text that `match` takes."""
     unit: OrAbsent[Origin] = Field(default=None, examples=[{"field": "unit"}])
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
+    id: OrAbsent[Origin] = Field(default=None, examples=[{"field": "uplink_message.f_cnt"}])
+    """The identity of a message that may come again. A message of the same device with the same id and a time at most `lateness_seconds`
+    apart is a repeat, whatever time it says: its measurements are duplicates."""
     each: OrAbsent[Text] = Field(default=None, examples=["readings"])
     """All but CSV: path of a list with one measurement (or one wide row) an element; of a list in lists `gateways.*.readings`, and of an
     object whose keys are names `sensors.*`."""
@@ -254,7 +257,7 @@ class PayloadFormat(Setting):
         is_read = {
             "position": any(locator.file_name or locator.topic for locator in locators),
             "key": any(locator.key for locator in locators),
-            "headers": any(locator.header for locator in locators) or self.time.repeated_hour == "in_order",
+            "headers": any(locator.header for locator in locators) or self.time.repeated_hour == "in_order" or self.id,
             "received_at": self.time.arrival,
         }
         return frozenset(name for name, is_it in is_read.items() if is_it)
@@ -272,5 +275,5 @@ class PayloadFormat(Setting):
     @property
     def locators(self) -> list[tuple[tuple[str, ...], Locator]]:
         """The sources of texts, by setting."""
-        origins = [(key, origin) for key in ("device", "zone", "metric", "unit", "time", "value") if (origin := getattr(self, key))]
+        origins = [(key, origin) for key in ("device", "zone", "metric", "unit", "time", "value", "id") if (origin := getattr(self, key))]
         return [((key, "otherwise")[: n + 1], locator) for key, origin in origins for n, locator in enumerate(origin.locators)]

@@ -120,6 +120,8 @@ def _check_format(base: Base, source: SourceSettings, written: Collection[str]) 
         yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
     if source.format == "csv" and source.separator == source.quote:
         yield Finding.of((*base, "quote"), "is also its separator; choose another")
+    if source.id and any(path.startswith(ELEMENT) or "*" in path.split(".") for path in source.id.parts):
+        yield Finding.of((*base, "id"), "is of an element, but a message has one; name a field of the message")
     if source.thousands == source.decimal:
         yield Finding.of((*base, "thousands"), "is also its decimal mark; remove it, or set `decimal` too")
     if source.time.repeated_hour == "in_order" and (source.chosen[0] not in ("path", "s3") or source.each or source.format == "parquet"):

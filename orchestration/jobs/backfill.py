@@ -12,6 +12,7 @@ from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.kafka_backfill import Bound, KafkaBackfill, Part, planned
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, commit_batch, poll
+from orchestration.jobs.repeated_messages import RepeatedMessages
 from orchestration.storage.commit import fence
 from orchestration.storage.ops_tables import GAPS
 from orchestration.storage.sealing import refuse_damage
@@ -37,8 +38,9 @@ def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator
     """A batch of bronze each, for the one process that writes the lake. A repeat after a kill brings what is missing."""
     fence([lake.table_path(name) for name in (EVENTS, GAPS.table)])
     backfill = KafkaBackfill(source, {part.partition_id: part.to_read for part in parts})
+    repeats = RepeatedMessages(lake)
     while ready := poll(lake, backfill):
-        yield commit_batch(lake, [ready], nullcontext())
+        yield commit_batch(lake, [ready], nullcontext(), repeats)
 
 
 def kafka_source(lake: LakeStore, name: str) -> Kafka:

@@ -23,6 +23,7 @@ from orchestration import crash
 from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice, Offset, Source, own_fault
 from orchestration.connectors.sources.source import Gap as SourceGap
+from orchestration.jobs.repeated_messages import RepeatedMessages
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import version_of
 from orchestration.storage.ops_tables import GAPS, Gap
@@ -82,8 +83,12 @@ def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: Non
         return replace(ready, fetched=_fetched(lake, ready, schemas), notices=schemas.notices if schemas else ())
 
 
-def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: AbstractContextManager[object]) -> CommittedBatch:
-    """Bring to bronze what sources have. `is_sole`: held while bronze is written. SourceDownError, with its name, if one cannot be read."""
+def commit_batch(
+    lake: LakeStore, ready: Sequence[PendingBatch], is_sole: AbstractContextManager[object], repeats: RepeatedMessages | None = None
+) -> CommittedBatch:
+    """Bring to bronze what sources have. `is_sole`: held while bronze is written. `repeats`: that of the batch before, if there was one.
+    SourceDownError, with its name, if one cannot be read."""
+    repeats = repeats or RepeatedMessages(lake)
     table, begin, rows, received = lake.tables[EVENTS], time.monotonic(), Counter[str](), dict[str, int]()
     with is_sole:
         offsets = source_offsets(table.location)
@@ -96,14 +101,16 @@ def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: Abstra
             for gap in _gaps(of_source)
         ]
         _record(lake, gaps)
-        pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
+        repeats.begin(bronze_batch)
+        pieces = in_row_groups(_arrived(ready, rows, received, repeats), ingested_at, bronze_batch)
         append_pieces(table.location, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, info)
+        repeats.end(bronze_batch)
         version = version_of(table.location)
     crash.point(crash.Point.EVENTS_WRITTEN)
     return CommittedBatch(bronze_batch, version, rows, ingested_at, time.monotonic() - begin, gaps)
 
 
-def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[str, int]) -> Iterator[pa.Table]:
+def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[str, int], repeats: RepeatedMessages) -> Iterator[pa.Table]:
     """ARRIVED. Counts rows by source, and notes the newest time at which one was received, in µs since 1970."""
     for of_source in ready:
         name = of_source.source.name
@@ -113,7 +120,7 @@ def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[s
                 newest = pc.max(events["received_at"]).cast(pa.int64()).as_py()
                 if newest is not None:
                     received[name] = max(newest, received.get(name, newest))
-                yield events
+                yield repeats.marked(name, events)
 
 
 def _gaps(of_source: PendingBatch) -> Sequence[SourceGap]:

@@ -31,6 +31,7 @@ from silver.enrich import ReferenceData
 from silver.metric import Metric
 from silver.policy import SilverConfig
 from silver.reasons import Reasons
+from silver.repeats import Repeats
 from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 from silver.spec import PayloadFormat
 
@@ -123,6 +124,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
 
         shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
     config = SilverConfig({source: shape}, conf.policy, conf.metrics, conf.rules, ahead_seconds=conf.ahead_seconds)
+    events = Repeats(conf.bounds[source].lateness_seconds).marked(events, shape) if shape.id else events
     events = identified(events, now, 0, 0)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF))]

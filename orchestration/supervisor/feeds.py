@@ -16,6 +16,7 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, PendingBatch, commit_batch, poll
+from orchestration.jobs.repeated_messages import RepeatedMessages
 from orchestration.storage.positions import is_begun_by_silver
 from orchestration.supervisor.status import note_ends
 
@@ -35,6 +36,7 @@ class Feeds:
 
     def __init__(self, lake: Lake, intake: Intake, barrier: WriteBarrier, progress: Progress) -> None:
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
+        self._repeats = RepeatedMessages(lake)
         self._sources = {source.name: source for source in intake.sources()}
         self._polls: dict[str, Future[PendingBatch | None]] = {}
         self._asked_at: dict[str, float] = {}
@@ -167,7 +169,7 @@ class Feeds:
     def _commit(self, ready: list[PendingBatch]) -> CommittedBatch | None:
         """Commit what can be read; None where nothing can."""
         try:
-            committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS))
+            committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS), self._repeats)
         except SourceDownError as error:
             self._broken[error.source] = time.monotonic() + BROKEN_SECONDS
             self._fail(error.source, error)

@@ -40,7 +40,6 @@ RIGHT = {
     "tele": """tank top 08:00:00 21.4; tank top_1 08:05:00 21.5; tank bottom 08:05:00 35.0; tank top_1 08:10:00 21.611111111111;
         tank bottom 08:10:00 35.222222222222; tank bottom 08:15:00 85.0""",
     "lora": """probe-7 lora_temperature 08:00:00.918273 21.5; probe-7 battery 08:00:00.918273 3.6;
-        probe-7 lora_temperature 08:00:09.018273 21.5; probe-7 battery 08:00:09.018273 3.6;
         probe-7 lora_temperature 08:20:00.900 21.8; probe-7 battery 08:20:00.900 3.59""",
     "cell": """40735 position 08:00:31.146219 -96.72; 40735 motor_temp 08:00:31.146219 48.5; 43738 position 08:00:31.146219 -43.13;
         43738 position 08:00:32.146219 -43.1; 40735 motor_temp 08:00:33.146219 48.7""",
@@ -118,6 +117,7 @@ def test_the_readings_of_a_case_are_right_and_all_else_has_its_reason(source: st
 def test_every_event_is_accounted_for_and_a_second_evaluator_finds_no_difference(conf: Conf) -> None:
     days = {day["source"]: day for day in by_day(account(open_tables(Lake(conf))).batches)}
     assert {day[alarm] for day in days.values() for alarm in ALARMS} == {0}
+    assert (days["lora"]["duplicates"], days["lora"]["conflicts"]) == (2, 0)
     assert (days["spindle"]["duplicates"], days["spindle"]["conflicts"]) == (5, 4)
     assert {name: day["without_measurements"] for name, day in days.items() if day["without_measurements"]} == {
         "shelly": 1,

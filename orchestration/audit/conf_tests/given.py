@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from binascii import Error
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -19,6 +20,7 @@ from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder, S3Settings
 from orchestration.connectors.sampling import sample_of_file
 from orchestration.errors import ConfError
+from silver.repeats import Repeats
 
 NOWHERE = datetime(2026, 1, 1, tzinfo=UTC)
 """When messages arrive that say nothing of it, and measure nothing that has a time."""
@@ -34,11 +36,20 @@ def arrived(conf: Conf, test: ConfTest, folder: Path) -> list[tuple[datetime | N
     return pieces
 
 
-def batches(pieces: list[tuple[datetime, pa.Table]]) -> pa.Table:
+def batches(conf: Conf, pieces: list[tuple[datetime, pa.Table]]) -> pa.Table:
     """EVENTS in order of their arrival."""
-    in_order = groupby(sorted(pieces, key=itemgetter(0)), key=itemgetter(0))
+    repeats = {name: Repeats(bounds.lateness_seconds) for name, bounds in conf.bounds.items()}
+    marked = [(at, _marked(conf, repeats, piece)) for at, piece in sorted(pieces, key=itemgetter(0))]
+    in_order = groupby(marked, key=itemgetter(0))
     made = [identified(pa.concat_tables(piece for _, piece in of_batch), at, batch, 0) for batch, (at, of_batch) in enumerate(in_order)]
     return pa.concat_tables(made)
+
+
+def _marked(conf: Conf, repeats: Mapping[str, Repeats], events: pa.Table) -> pa.Table:
+    """The events of one source, as bronze has them."""
+    name = events["source"][0].as_py() if len(events) else ""
+    shape = conf.sources[name].payload_format if name else None
+    return repeats[name].marked(events, shape) if shape and shape.id else events
 
 
 def _events(conf: Conf, given: Given, folder: Path, number: int) -> pa.Table:

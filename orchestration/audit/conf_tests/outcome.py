@@ -84,10 +84,10 @@ class ConfUnderTest:
         untimed = [piece for at, piece in pieces if at is None]
         at_first = NOWHERE
         if untimed:
-            events = batches([(NOWHERE, piece) for piece in untimed])
+            events = batches(self._conf, [(NOWHERE, piece) for piece in untimed])
             times = [at for piece in measured(events, self._config) for at in piece["event_time"].to_pylist()]
             at_first = max(filter(None, times), default=NOWHERE)
-        return batches([(at or at_first, piece) for at, piece in pieces])
+        return batches(self._conf, [(at or at_first, piece) for at, piece in pieces])
 
 
 def difference(table: str, expected: int | Sequence[Row], came: Sequence[Row]) -> Difference | None:

@@ -12,11 +12,21 @@ from orchestration.audit.verify.numerals import with_point
 from silver.spec import PayloadFormat, Time
 
 SECOND_HOUR = b"second"
+YEAR_10000, MOST_DIGITS = 253_402_300_800_000_000, 16
 
 
 def event_times(texts: Any, event_at: pa.Array, events: pa.Table, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
     """Return microseconds since 1970 of each row, null where nobody knows them, and whether its local time is there once. `texts`: those of
     the times, none for the arrival. `event_at`: the event of a row, among `events`."""
+    micros, is_once = _own_times(texts, event_at, events, shape)
+    if shape.id is None:
+        return micros, is_once
+    # A message that repeats one before it has a header: how much later it says it was.
+    shifts = pa.array(map(_shift, events["headers"].to_pylist()), pa.int64()).take(event_at)
+    return pa.array(map(_before, micros.to_pylist(), shifts.to_pylist()), pa.int64()), is_once
+
+
+def _own_times(texts: Any, event_at: pa.Array, events: pa.Table, shape: PayloadFormat) -> tuple[pa.Array, pa.Array]:
     time = shape.time
     if time.arrival:
         return events["received_at"].combine_chunks().cast(pa.int64()).take(event_at), pa.repeat(True, len(event_at))
@@ -31,6 +41,17 @@ def event_times(texts: Any, event_at: pa.Array, events: pa.Table, shape: Payload
     hour = pa.array(hours, pa.binary()).take(event_at)
     is_known = pc.or_(hour.is_valid(), pc.fill_null(pc.equal(first, second), True))  # a time that is skipped is the same by both
     return pc.if_else(pc.fill_null(pc.equal(hour, SECOND_HOUR), False), second, first), pc.or_(is_once, is_known)
+
+
+def _shift(entries: Any) -> int:
+    content = next((entry["value"] for entry in reversed(entries or ()) if entry["key"] == "repeated_after_us"), None) or b""
+    digits = content.removeprefix(b"-")
+    return int(content) if digits.isdigit() and len(digits) <= MOST_DIGITS else 0
+
+
+def _before(micros: int | None, shift: int) -> int | None:
+    """The time that is so much earlier, unless it is beyond the year 9999."""
+    return micros if micros is None or micros - shift >= YEAR_10000 else micros - shift
 
 
 def _instants(encoded: pa.DictionaryArray, time: Time) -> tuple[pa.Array, pa.Array]:
