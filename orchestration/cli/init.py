@@ -1,6 +1,7 @@
 """`tidemark init`: a conf folder to start from."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from orchestration.conf.starter import examples, findings_of, land, starter_sour
 from orchestration.conf.transport_settings import Collected, LandingFolder
 from orchestration.errors import ConfError
 from orchestration.rendering import visible
+
+if TYPE_CHECKING:
+    from orchestration.jobs.platform_sample import PlatformConf
 
 
 @click.command()
@@ -38,23 +42,21 @@ def command(  # noqa: PLR0917
       tidemark init house/conf --platform zigbee2mqtt
       tidemark init conf --example sessions
     """
-    if source and (sample or platform):
-        raise click.UsageError(f"--{'from' if sample else 'platform'} and --source both say how events come; name one of them")
-    if example and (sample or platform):
-        option = "--from" if sample else "--platform"
-        raise click.UsageError(f"--example needs the metrics of the starter conf, but {option} has others; give only one of the two")
-    if is_copied and sample is None:
-        raise click.UsageError("--copy is for a sample: name it with --from")
-    seen = None
+    _check_options(sample, source, platform, example, is_copied)
+    proposed = None
     if sample is not None:
-        seen = _write_proposed(folder, sample, platform)
+        from orchestration.audit.conf_tests.from_sample import write_first_test
+
+        proposed = _write_proposed(folder, sample, platform)
     elif platform is not None:
         write_conf(folder, conf_of(platform_of(platform)))
     else:
         write_starter(folder, source, example)
     conf = load(folder)
     if sample is not None:
-        click.echo(f"preview: {visible(seen or _previewed(conf, sample))}", err=True)
+        click.echo(f"preview: {visible(str(proposed.preview) if proposed else _previewed(conf, sample))}", err=True)
+        if path := write_first_test(conf, sample, proposed.topic if proposed else None):
+            click.echo(f"test: {path} has what comes of the first messages; read it, then `tidemark --conf {folder} test`", err=True)
     if sample is not None and is_copied:
         click.echo(f"copied: {land(conf, sample)}", err=True)
     click.echo(f"{folder}: {summary(conf)}")
@@ -64,8 +66,18 @@ def command(  # noqa: PLR0917
     click.echo(f"  {command} up            # for ever, with a live page at http://127.0.0.1:{conf.page.port}/", err=True)
 
 
-def _write_proposed(folder: Path, sample: Path, platform: str | None) -> str | None:
-    """Write the conf of the platform that a sample is of, and return how it reads the sample; else, None, the usual proposal."""
+def _check_options(sample: Path | None, source: str | None, platform: str | None, example: str | None, is_copied: bool) -> None:
+    if source and (sample or platform):
+        raise click.UsageError(f"--{'from' if sample else 'platform'} and --source both say how events come; name one of them")
+    if example and (sample or platform):
+        option = "--from" if sample else "--platform"
+        raise click.UsageError(f"--example needs the metrics of the starter conf, but {option} has others; give only one of the two")
+    if is_copied and sample is None:
+        raise click.UsageError("--copy is for a sample: name it with --from")
+
+
+def _write_proposed(folder: Path, sample: Path, platform: str | None) -> "PlatformConf | None":
+    """Write the conf of the platform that a sample is of, and return it; else, None, the usual proposal."""
     from orchestration.jobs.platform_sample import platform_conf
 
     proposed = platform_conf(sample, platform)
@@ -73,7 +85,7 @@ def _write_proposed(folder: Path, sample: Path, platform: str | None) -> str | N
         write_conf(folder, proposed.texts)
         for sentence in proposed.findings:
             click.echo(f"found: {sentence}", err=True)
-        return str(proposed.preview)
+        return proposed
     if platform is not None:
         raise ConfError(f"nothing of {sample} would be a reading by the conf of {platform}; leave --platform out to have one proposed")
     proposal = proposal_of(sample)

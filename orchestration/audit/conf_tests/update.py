@@ -13,6 +13,8 @@ from orchestration.rendering import plain
 
 FIRST = ("readings", "quarantine")
 """Tables that a test has where it names none."""
+MOST_WHOLE = 1e15
+"""A greater number is written with an exponent: no file of conf has more than 18 digits."""
 OF_INTEREST = {
     "readings": ("device_id", "metric", "event_time", "value", "unit", "zone"),
     "quarantine": ("rules", "device_id", "metric", "value"),
@@ -89,7 +91,7 @@ def _written(value: Any) -> str:
             value = value.decode("utf-8", "backslashreplace")
         case float():
             value = float(f"{value:.12g}")
-            value = int(value) if value.is_integer() else value
+            value = int(value) if value.is_integer() and abs(value) < MOST_WHOLE else value
         case list():
             return f"[{', '.join(map(_written, value))}]"
     return msgspec.json.encode(plain(value)).decode()

@@ -8,9 +8,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestration.audit.conf_tests.from_sample import write_first_test
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.conf.platforms import messages_of, platform_keys, platform_of, recognised
@@ -100,6 +102,26 @@ def test_a_sample_of_a_platform_brings_fields_of_its_own_that_are_numbers(tmp_pa
     assert (tmp_path / "landing/sample.jsonl").is_file()
 
 
+def test_a_sample_gives_a_test_of_its_first_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, folder = proposed(tmp_path, [UPLINK] * 20)
+    test = yaml.safe_load((folder / "tests/the_things_stack.yml").read_text())["tests"][0]
+    assert len(test["given"][0]["payload"].splitlines()) == 12
+    assert test["expect"]["readings"][0] == {
+        "device_id": "cellar-1",
+        "metric": "co2",
+        "event_time": "2026-03-02T08:00:00Z",
+        "value": 610,
+    }
+    assert f"test: {folder}/tests/the_things_stack.yml has what comes of the first messages" in capsys.readouterr().err
+    assert exit_code(["--conf", str(folder), "test"]) == 0
+
+
+@pytest.mark.parametrize(("note", "has_test"), [("x" * 9_000, True), ("x" * 10_000, False), ("b\u2028c", False)])
+def test_lines_that_nobody_can_read_give_no_test(note: str, has_test: bool, tmp_path: Path) -> None:
+    code, folder = proposed(tmp_path, ["ts,temp,note", f"2026-03-02T08:00:00Z,1,{note}"], name="a.csv")
+    assert (code, (folder / "tests").exists()) == (0, has_test)
+
+
 def test_a_sample_as_mosquitto_sub_writes_it_has_its_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f'zigbee2mqtt/{room} {{"temperature": 2{n}.5, "linkquality": 99}}' for n, room in enumerate(("bath", "attic"))]
     code, folder = proposed(tmp_path, lines)
@@ -153,11 +175,18 @@ def test_fields_of_any_name_and_value_are_no_obstacle(own: list[dict[str, Any]],
     """What cannot be a metric is left out, and what is recognised has a conf without mistakes."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "sample.jsonl"
-        file.write_text("\n".join(json.dumps(payload) for payload in [WHOLE[key]({}), *map(WHOLE[key], own)]), encoding="utf-8")
+        file.write_text(
+            "\n".join(json.dumps(payload, ensure_ascii=False) for payload in [WHOLE[key]({}), *map(WHOLE[key], own)]),
+            encoding="utf-8",
+            errors="replace",
+        )
         known = platform_conf(file, key)
         assert known is not None
         write_conf(Path(folder) / "conf", known.texts)
-        assert load(Path(folder) / "conf").metrics
+        conf = load(Path(folder) / "conf")
+        assert conf.metrics
+        if write_first_test(conf, file, known.topic):
+            assert exit_code(["--conf", str(conf.folder), "test"]) == 0
 
 
 WHOLE: dict[str, Callable[[dict[str, Any]], Any]] = {
