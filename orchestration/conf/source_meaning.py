@@ -178,6 +178,10 @@ def _check_json_paths(base: Base, source: SourceSettings, fields: list[tuple[Pat
     for at, path in paths:
         if not all(path.split(".")):
             yield Finding.of(at, f"is {quoted(path)}, which has an empty part; write names with single dots between them")
+        if {*path} & {*'"\\'}:
+            yield Finding.of(
+                at, f"is {quoted(path)}; names with a double quote or a backslash cannot be read: let a decoder of yours rename them"
+            )
         if ODD_MARK.search(path):
             problem = "but a path is names separated by dots; write `*` for each element of a list, and `[0]` for one of them"
             yield Finding.of(at, f"is {quoted(path)}, {problem}")
