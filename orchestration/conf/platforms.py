@@ -143,6 +143,10 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
+# YAML 1.2, by which conf is read, has more numbers than PyYAML knows: a text that is one of them is written in quotes.
+_Plain.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\.?[0-9][0-9.]*[eE][-+]?[0-9]+|0o[0-7]+"), [*"-+.0123456789"])
+
+
 def _is_of(recognise: Mapping[str, Any], payloads: Sequence[str], events: Sequence[Any]) -> bool:
     if pattern := recognise.get("line"):
         return bool(payloads) and re.match(pattern, payloads[0].lstrip()) is not None

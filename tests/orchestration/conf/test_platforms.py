@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orchestration.audit.conf_tests.from_sample import write_first_test
@@ -168,6 +168,7 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=25, deadline=None)
+@example([{"0E0": False, "0o7": 1, "1e3": 2}], "the_things_stack")
 @given(
     st.lists(st.dictionaries(st.text(), VALUES), max_size=3), st.sampled_from(["the_things_stack", "zigbee2mqtt", "thingsboard", "tasmota"])
 )
