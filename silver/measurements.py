@@ -86,7 +86,7 @@ def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
         is_of_source = pc.equal(events["source"], source)
         of_source = events if pc.all(is_of_source).as_py() else events.filter(is_of_source)
         if len(of_source):
-            current = replace(shape, schemas=of_registry[source].schemas) if shape.registry and source in of_registry else shape
+            current = replace(shape, schemas=of_registry[source].schemas) if shape.has_kept_schemas and source in of_registry else shape
             for piece in measurements(of_source, current, config.policy.max_payload_bytes):
                 named = of_source.select(OF_EVENT).take(piece["event_at"])
                 columns = [(named if name in OF_EVENT else piece)[name] for name in MEASURED.names]

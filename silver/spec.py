@@ -209,7 +209,7 @@ class PayloadFormat(Setting):
     schemas: Hidden[dict[str, tuple[str, ...]]] = Field(default_factory=dict)
     """Schemas that payloads are written by: under DECLARED, or with a registry by the id that a payload begins with; no text at all where
     nobody knows the schema of this id. Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in
-    base64 whose last file declares the message."""
+    base64 whose last file declares the message. Sparkplug B: births by the id that a header of the event has."""
 
     code: Hidden[dict[str, str]] = Field(default_factory=dict)
     """The source of each module of the user's that `decode` names."""
@@ -257,10 +257,20 @@ class PayloadFormat(Setting):
         is_read = {
             "position": any(locator.file_name or locator.topic for locator in locators),
             "key": any(locator.key for locator in locators),
-            "headers": any(locator.header for locator in locators) or self.time.repeated_hour == "in_order" or self.id,
+            "headers": any(locator.header for locator in locators) or self.has_own_headers,
             "received_at": self.time.arrival,
         }
         return frozenset(name for name, is_it in is_read.items() if is_it)
+
+    @property
+    def has_own_headers(self) -> bool:
+        """Whether bronze says in headers of its own how events are read."""
+        return self.time.repeated_hour == "in_order" or self.id is not None or self.format == "sparkplug_b"
+
+    @property
+    def has_kept_schemas(self) -> bool:
+        """Whether `schemas` are in the lake: those of a registry, or births of Sparkplug B."""
+        return self.registry is not None or self.written_in == "sparkplug_b"
 
     @property
     def fields(self) -> list[str]:

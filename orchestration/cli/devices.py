@@ -59,14 +59,19 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
 @format_option
 @click.pass_obj
 def list_(obj: dict[str, Any], format: str) -> None:
-    """Print the newest version of each device; `is_known` is false for a device that left the conf.
+    """Print the newest version of each device; `is_known` is false for a device that left the conf. Where a device of
+    Sparkplug B has reported its death, or its node, `down_since` says when.
 
     \b
     Example:
       tidemark devices list --format csv
     """
     from orchestration.conf.load import load as load_conf
+    from orchestration.connectors.sources.births import devices_down
     from orchestration.storage.registry import current
     from silver.schema import DEVICES
 
-    show(current(load_conf(obj["conf"]).lake), format, DEVICES.names)
+    conf = load_conf(obj["conf"])
+    down = devices_down(conf)
+    rows = [row | {"down_since": down.get(row["device_id"])} for row in current(conf.lake)] if down else current(conf.lake)
+    show(rows, format, [*DEVICES.names, "down_since"] if down else DEVICES.names)

@@ -218,6 +218,9 @@ class MqttSettings(Setting):
     """v5: so long the broker keeps messages for a collector that is away; 4294967295: for ever. With v3.1.1 the broker decides."""
     receive_maximum: Annotated[Whole, Field(ge=1, le=65_535)] = 1_000
     """v5: messages that the broker sends before the first of them is acknowledged. With v3.1.1 the broker decides."""
+    rebirth: Flag = True
+    """Sparkplug B: ask a node whose birth is missing to send it again; then data wait for it if a message is missing before them. Without
+    this, a number that is missed in the sequence changes nothing."""
     max_spool_bytes: SpoolBytes = 1_073_741_824
     """While about so much waits on the disk for a run, no messages are taken: they wait at the broker."""
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from bronze.events import ARRIVED, identified
 from orchestration import crash
+from orchestration.connectors.sources.births import Births
 from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import PIECE_BYTES, Notice, Offset, Source, own_fault
 from orchestration.connectors.sources.source import Gap as SourceGap
@@ -42,7 +43,7 @@ class PendingBatch:
     start: Offset
     end: Offset
     fetched: pa.Buffer | None = None
-    """The rows of a remote source, or of one with a registry, in a file of this machine."""
+    """The rows of a remote source, or of one with a registry or births, in a file of this machine."""
     notices: Sequence[Notice] = ()
 
     def events(self) -> Iterator[pa.Table]:
@@ -66,8 +67,9 @@ class CommittedBatch:
 def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: None) -> PendingBatch | None:
     """Read one batch of the source at most; None if it has nothing. `tell` is called as soon as it has something.
 
-    A remote source is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for
-    the schemas of its events: who reads bronze can count on them. Raises SourceDownError if that fails.
+    A remote source is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for the
+    schemas of its events, and one of Sparkplug B, whose births are kept: who reads bronze can count on both. Raises SourceDownError if that
+    fails.
     """
     stored = source_offsets(lake.table_path(EVENTS)).get(source.name)
     start = stored.offset if stored else {}
@@ -77,10 +79,11 @@ def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: Non
             return None
         tell()
         ready = PendingBatch(source, start, end)
-        schemas = Schemas.of(lake.conf, source.name)
-        if schemas is None and not source.is_remote:
+        schemas, births = Schemas.of(lake.conf, source.name), Births.of(lake.conf, source.name, start)
+        if schemas is None and births is None and not source.is_remote:
             return ready
-        return replace(ready, fetched=_fetched(lake, ready, schemas), notices=schemas.notices if schemas else ())
+        fetched = _fetched(lake, ready, schemas, births)
+        return replace(ready, fetched=fetched, notices=[notice for kept in (schemas, births) if kept for notice in kept.notices])
 
 
 def commit_batch(
@@ -135,14 +138,16 @@ def _record(lake: LakeStore, gaps: Sequence[Gap]) -> None:
     GAPS.append(lake.conf.lake, [gap for gap in gaps if key(gap) not in recorded])
 
 
-def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None) -> pa.Buffer:
+def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None, births: Births | None) -> pa.Buffer:
     """Its rows in a file without a name, which is gone with the buffer, or with this process, however that ends."""
     with TemporaryFile(dir=lake.conf.lake.local) as scratch:
         with pa.ipc.new_stream(scratch, ARRIVED) as stream:
             for events in ready.events():
                 if schemas:
                     schemas.learn(events["payload"])
-                stream.write_table(events)
+                stream.write_table(births.named(events) if births else events)
+        if births:
+            births.keep(ready.end)
         scratch.flush()
         return pa.py_buffer(mmap.mmap(scratch.fileno(), 0, access=mmap.ACCESS_READ))
 

@@ -123,6 +123,10 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         from orchestration.connectors.sources.schemas import Schemas  # its client takes a while
 
         shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
+    if shape.written_in == "sparkplug_b":
+        from orchestration.connectors.sources.births import by_own_births
+
+        events, shape = by_own_births(events, shape)
     config = SilverConfig({source: shape}, conf.policy, conf.metrics, conf.rules, ahead_seconds=conf.ahead_seconds)
     events = Repeats(conf.bounds[source].lateness_seconds).marked(events, shape) if shape.id else events
     events = identified(events, now, 0, 0)

@@ -57,7 +57,7 @@ def remember_schemas(conf: Conf, source: str, schemas: Mapping[str, tuple[str, .
 
 def _with_schemas(declared: PayloadFormat, former: PayloadFormat | None) -> PayloadFormat:
     """Keep the schemas of a former format: an id means the same for ever, also when the registry has another address now."""
-    has_schemas = declared.registry and former and former.registry and former.format == declared.format
+    has_schemas = declared.has_kept_schemas and former and former.has_kept_schemas and former.written_in == declared.written_in
     return replace(declared, schemas=former.schemas) if has_schemas and former else declared
 
 

@@ -28,7 +28,7 @@ def silver_config(conf: Conf) -> SilverConfig:
     """Return the settings; sources that are no longer in conf are read as they were declared last."""
     shapes = payload_formats(conf)
     # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
-    reread = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
+    reread = partial(remembered, conf.lake / FILE) if any(shape.has_kept_schemas for shape in shapes.values()) else None
     return SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, reread, conf.ahead_seconds)
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from orchestration.connectors.sources.births import Births
 from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import Notice, SourceDownError
 from orchestration.engine.lake import Lake
@@ -285,8 +286,9 @@ class PipelineRun:
 def retried_now(lake: Lake, chosen: Chosen) -> list[dict[str, Any]]:
     """Re-admit what is good now; one row a source, retry.COLUMNS. Gold is not looked at."""
     for source in lake.conf.sources:
-        if schemas := Schemas.of(lake.conf, source):
-            schemas.ask_again()
+        for kept in (Schemas.of(lake.conf, source), Births.of(lake.conf, source)):
+            if kept:
+                kept.ask_again()
     with quarantine_retry(lake, chosen) as verdict:
         if verdict.is_change:
             retry.carry_out(lake, verdict)

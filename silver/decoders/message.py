@@ -39,12 +39,12 @@ class Message(NamedTuple):
 
 
 def messages(payloads: pa.Array, events: pa.Table, shape: PayloadFormat, most_bytes: int) -> Iterable[Message | None]:
-    """A message of each payload; null where one is null. `events`: as bronze has them; what came with a payload is for decoders alone."""
+    """A message of each payload; null where one is null. It has what its shape reads beside the payload. `events`: as bronze has them."""
     contents = payloads.to_pylist()
-    if not shape.decode:
+    columns = {name: events[name] for name in shape.beside if name in events.column_names}
+    if not columns:
         return (None if payload is None else Message(payload) for payload in contents)
     nothing = [None] * len(contents)
-    columns = {name: events[name] for name in ("key", "headers", "position", "received_at") if name in events.column_names}
     columns |= {"received_at": columns["received_at"].cast(pa.int64())} if "received_at" in columns else {}
     beside = [columns[name].to_pylist() if name in columns else nothing for name in ("key", "headers", "position", "received_at")]
     return (

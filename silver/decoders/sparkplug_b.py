@@ -1,21 +1,27 @@
 """`sparkplug_b`: an object with the time of the payload and its metrics, each with the value that its datatype makes.
 
-Whole numbers are signed or not by their datatype. Messages of data may leave it out; a number that would then be either cannot be read. A
-metric without a time has that of the payload. A metric that has an alias and no name has the name null: only its birth message knows it.
+Whole numbers are signed or not by their datatype; a number without one that would then be either cannot be read. A metric without a time
+has that of the payload. Metrics that have an alias and no name get name and datatype of the birth that a header of the event names; where
+nobody knows that birth, the name is null.
 """
 
+import json
 from base64 import b64encode
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.text_format import Parse
 
+from silver.decoders.message import Message
 from silver.numbers import of_single
 from silver.protobuf_values import checked
 from silver.records import ODD, UnreadableError
+from silver.spec import PayloadFormat
 
 PAYLOAD = {"timestamp": (1, "UINT64"), "metrics": (2, "MESSAGE"), "seq": (3, "UINT64"), "uuid": (4, "STRING")}
 METRIC = {"name": (1, "STRING"), "alias": (2, "UINT64"), "timestamp": (3, "UINT64"), "datatype": (4, "UINT32")}
@@ -42,34 +48,70 @@ def _message(name: str, fields: dict[str, tuple[int, str]]) -> str:
 POOL = DescriptorPool()
 POOL.Add(Parse(f'name: "sparkplug_b.proto" {_message("Metric", METRIC | VALUE)} {_message("Payload", PAYLOAD)}', FileDescriptorProto()))
 Payload: Any = GetMessageClass(POOL.FindMessageTypeByName("Payload"))
+NAMES = {number: name for name, (number, _) in METRIC.items()}
+INT, LONG, FLOAT, TEXT, BYTES = (VALUE[f"{kind}_value"][0] for kind in ("int", "long", "float", "string", "bytes"))
+FIRST_OF_VALUE, CONVERTED = INT, {INT, LONG, FLOAT, TEXT, BYTES}
+BIRTH = "tidemark.birth"
+"""The header of an event that names its birth: a key of `PayloadFormat.schemas`."""
+Birth = Mapping[int, tuple[str, int | None]]
+"""Name and datatype by alias."""
 
 
-def sparkplug_b(content: Any) -> list[Any]:
+def sparkplug_b(content: Any, message: Message, shape: PayloadFormat) -> list[Any]:
     """The object of one payload."""
-    try:
-        payload = Payload.FromString(content)
-    except (DecodeError, TypeError):
-        raise UnreadableError("it is no payload of Sparkplug B") from None
+    payload: Any = payload_of(content)
+    birth: Birth = {}
+    if message.headers and (header := message.headers.get(BIRTH)) and (texts := shape.schemas.get(header.decode())):
+        birth = birth_in(texts[0])
     time = payload.timestamp if payload.HasField("timestamp") else None
     seq, uuid = (getattr(payload, name) if payload.HasField(name) else None for name in ("seq", "uuid"))
-    return [{"timestamp": time, "seq": seq, "uuid": checked(uuid), "metrics": [_metric(metric, time) for metric in payload.metrics]}]
+    return [{"timestamp": time, "seq": seq, "uuid": checked(uuid), "metrics": [_metric(metric, time, birth) for metric in payload.metrics]}]
 
 
-def _metric(metric: Any, time: int | None) -> dict[str, Any]:
-    values = {name: getattr(metric, name) if metric.HasField(name) else None for name in METRIC}
-    if values["timestamp"] is None:
-        values["timestamp"] = time
-    return values | {"name": checked(values["name"]), "value": None if values["is_null"] else _value(metric, values["datatype"])}
+def payload_of(content: Any) -> Any:
+    """The message of Protobuf; UnreadableError where the content is none."""
+    try:
+        return Payload.FromString(content)
+    except (DecodeError, TypeError):
+        raise UnreadableError("it is no payload of Sparkplug B") from None
 
 
-def _value(metric: Message, datatype: int | None) -> Any:
-    kind = metric.WhichOneof("value")
-    value: Any = getattr(metric, kind) if kind else None
-    if kind == "float_value":
+def birth_text(payload: Any) -> str:
+    """What later messages need of a birth, as `PayloadFormat.schemas` has it: JSON of name and datatype by alias."""
+    metrics = {str(metric.alias): (metric.name, metric.datatype or None) for metric in payload.metrics if metric.HasField("alias")}
+    return json.dumps(metrics, sort_keys=True)
+
+
+@lru_cache(1024)
+def birth_in(text: str) -> Birth:
+    """The birth of such a text."""
+    return {int(alias): (name, datatype) for alias, (name, datatype) in json.loads(text).items()}
+
+
+def _metric(metric: Any, time: int | None, birth: Birth) -> dict[str, Any]:
+    values: dict[str, Any] = {"name": None, "timestamp": time, "value": None}
+    kind, sent = 0, None
+    for field, value in metric.ListFields():
+        if (number := field.number) >= FIRST_OF_VALUE:
+            kind, sent = number, value
+        else:
+            values[NAMES[number]] = value
+    if values["name"] is None:
+        values["name"], datatype = birth.get(values.get("alias", -1), (None, None))
+        values.setdefault("datatype", datatype)
+    else:
+        checked(values["name"])
+    if kind and not values.get("is_null"):
+        values["value"] = _value(kind, sent, values.get("datatype")) if kind in CONVERTED else sent
+    return values
+
+
+def _value(kind: int, value: Any, datatype: int | None) -> Any:
+    if kind == FLOAT:
         return of_single(value)
-    if kind not in ("int_value", "long_value"):
-        return b64encode(value).decode() if kind == "bytes_value" else checked(value)
-    sent = 32 if kind == "int_value" else 64
+    if kind not in (INT, LONG):
+        return b64encode(value).decode() if kind == BYTES else checked(value)
+    sent = 32 if kind == INT else 64
     if datatype in SIGNED_BITS:
         bits = min(sent, SIGNED_BITS[datatype])
         value &= (1 << bits) - 1

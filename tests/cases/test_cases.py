@@ -183,7 +183,7 @@ MESSAGES = {
     ("case", "rules"),
     [
         ("03", {"value_is_a_number": 1, "something_is_measured": 3}),
-        ("09", {"metric_is_present": 6, "something_is_measured": 1}),
+        ("09", {"something_is_measured": 1}),
         ("13", {"something_is_measured": 1}),
     ],
 )
@@ -199,6 +199,16 @@ def test_messages_that_give_no_reading_have_a_reason_each(case: str, rules: dict
         (
             "03",
             [("boiler-1", *row) for row in (("flow_temp", 68.5), ("return_temp", 54.25), ("pump", 1), ("flow_temp", 68.7), ("pump", 0))],
+        ),
+        (
+            "09",
+            [
+                ("press-01", metric, value)
+                for metric, value in (
+                    *(("Temperature", -12), ("Pressure", 182.5), ("Temperature", -11), ("Pressure", 183.0), ("Pressure", 181.0)),
+                    *(("Pressure", 181.5), ("Pressure", 184.0), ("Pressure", 180.0), ("Temperature", -10), ("Pressure", 180.5)),
+                )
+            ],
         ),
         (
             "13",

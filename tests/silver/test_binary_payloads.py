@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silver.avro_values import avro_reader
+from silver.decoders.message import Message
 from silver.decoders.sparkplug_b import Payload, sparkplug_b
 from silver.measurements import measurements
 from silver.protobuf_values import protobuf_reader
@@ -170,7 +171,7 @@ def test_a_float_of_32_bits_has_the_digits_that_its_sender_wrote(single: float, 
     assert values_of("proto3", message_class("plant", "Reading")(share=single).SerializeToString())["share"] == double
     payload: Any = Payload()
     payload.metrics.add(name="t", datatype=9, float_value=single)
-    assert sparkplug_b(payload.SerializeToString())[0]["metrics"][0]["value"] == double
+    assert sparkplug_b(payload.SerializeToString(), Message(b""), shapes()["sparkplug"])[0]["metrics"][0]["value"] == double
 
 
 def test_a_decimal_is_the_nearest_double_and_one_beyond_all_doubles_is_infinite() -> None:

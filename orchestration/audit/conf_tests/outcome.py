@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from orchestration.audit.conf_tests.given import NOWHERE, arrived, batches
 from orchestration.audit.conf_tests.gold import THE_END, Gold
 from orchestration.conf.conf_tests import COLUMNS, ConfTest, instant
 from orchestration.conf.model import Conf
+from orchestration.connectors.sources.births import by_own_births
 from orchestration.jobs.silver_in_process import Silver, silver_of
 from orchestration.storage.delta import python_rows
 from orchestration.storage.payload_formats import payload_formats
@@ -58,7 +59,8 @@ class ConfUnderTest:
 
     def rows_of_events(self, events: pa.Table, until: datetime | None, tables: Sequence[str]) -> dict[str, list[Row]]:
         """Rows of each of these tables that come of events of bronze. `until`: as of a test."""
-        silver = silver_of(self._conf, self._config, events, self._reference_data)
+        events, config = self._with_births(events)
+        silver = silver_of(self._conf, config, events, self._reference_data)
         came = {name: [*map(_shown, python_rows(getattr(silver, name)))] for name in Silver._fields}
         came["without_measurements"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED in row["rules"]]
         came["quarantine"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED not in row["rules"]]
@@ -88,6 +90,13 @@ class ConfUnderTest:
             times = [at for piece in measured(events, self._config) for at in piece["event_time"].to_pylist()]
             at_first = max(filter(None, times), default=NOWHERE)
         return batches(self._conf, [(at or at_first, piece) for at, piece in pieces])
+
+    def _with_births(self, events: pa.Table) -> tuple[pa.Table, SilverConfig]:
+        shapes = dict(self._config.shapes)
+        for name, shape in shapes.items():
+            if shape.written_in == "sparkplug_b":
+                events, shapes[name] = by_own_births(events, shape)
+        return events, replace(self._config, shapes=shapes)
 
 
 def difference(table: str, expected: int | Sequence[Row], came: Sequence[Row]) -> Difference | None:

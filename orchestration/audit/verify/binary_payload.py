@@ -25,6 +25,7 @@ from google.protobuf.text_format import Parse
 
 from orchestration.audit.verify import protobuf_payload
 from orchestration.audit.verify.json_payload import Odd
+from silver.decoders.message import Message
 from silver.records import UnreadableError as Undecodable
 from silver.spec import BINARY, DECLARED, PayloadFormat
 
@@ -47,17 +48,16 @@ def own_decoders() -> dict[str, Callable[..., list[Any]]]:
     return {name: partial(_decoded, name) for name in BINARY}
 
 
-def _decoded(name: str, content: Any, shape: PayloadFormat, names: Collection[str] | None) -> list[Any]:
+def _decoded(name: str, content: Any, message: Message, shape: PayloadFormat, names: Collection[str] | None) -> list[Any]:
     try:
+        if name == "sparkplug_b":
+            return [_sparkplug_object(content, _birth(message, shape))]
         return [_object_reader(name, shape, names)(content)]
     except BROKEN:
         raise Undecodable from None
 
 
 def _object_reader(name: str, shape: PayloadFormat, names: Collection[str] | None) -> Callable[[bytes], Any]:
-    if name == "sparkplug_b":
-        return _sparkplug_object
-
     def read(payload: bytes) -> Any:
         schema, content = _unframed(payload, shape)
         texts = shape.schemas.get(schema)
@@ -184,9 +184,19 @@ def _sparkplug_reader() -> Callable[[bytes], dict[str, Any]]:
     return protobuf_payload.reader_of(pool.FindMessageTypeByName("Payload"))
 
 
-def _sparkplug_object(payload: bytes) -> dict[str, Any]:
+def _birth(message: Message, shape: PayloadFormat) -> dict[str, Any]:
+    """Return name and datatype by alias, from the birth that a header of the event names."""
+    named = (message.headers or {}).get("tidemark.birth", b"").decode()
+    texts = shape.schemas.get(named)
+    return json.loads(texts[0]) if texts else {}
+
+
+def _sparkplug_object(payload: bytes, birth: dict[str, Any]) -> dict[str, Any]:
     message = _sparkplug_reader()(payload)
     for metric in message["metrics"]:
+        if metric["name"] is None and (born := birth.get(str(metric["alias"]))):
+            metric["name"] = born[0]
+            metric["datatype"] = born[1] if metric["datatype"] is None else metric["datatype"]
         if metric["timestamp"] is None:
             metric["timestamp"] = message["timestamp"]
         metric["value"] = None if metric["is_null"] else _value(metric)

@@ -5,6 +5,7 @@ topic/session/number, where a session is one start of the collector.
 """
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector.kind import FULL, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
+from orchestration.connectors.collector.rebirths import Rebirths, rebirth_request
 from orchestration.connectors.collector.sockets import client_context
 from orchestration.connectors.collector.spool import Stored
 from orchestration.location import Location
@@ -64,6 +66,8 @@ class MqttCollector:
         before = self._file.read()
         self._subscribed = before.filters if before and before.session == self._owner else []
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
+        self._asks_births = self._endpoint.rebirth and pushed.source.payload_format.written_in == "sparkplug_b"
+        self._rebirths = Rebirths()
         self._connection = self._new_connection()
         self._stopping, self._outage = asyncio.Event(), pushed.outage
         self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._endpoint.broker}"
@@ -82,7 +86,8 @@ class MqttCollector:
 
     async def _collected(self) -> str:
         """Take messages for as long as a connection lasts; why it ended."""
-        connection = self._connection = self._new_connection()
+        connection, self._rebirths = self._new_connection(), Rebirths()
+        self._connection = connection
         try:
             await connection.open()
         except (OSError, ValueError) as error:
@@ -132,6 +137,8 @@ class MqttCollector:
         self._count += 1
         stored = self._spool.store(f"{message.topic[:LONGEST_TOPIC]}/{self._session}", self._count, [bytes(message.payload)])
         stored.add_done_callback(partial(self._settle, self._connection, message))
+        if self._asks_births and (command := self._rebirths.command(message.topic, bytes(message.payload), time.monotonic())):
+            self._connection.client.publish(command, rebirth_request())
         if not self._spool.has_room():
             self._connection.pause()
             if self._spool.is_full():
