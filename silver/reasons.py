@@ -47,6 +47,7 @@ class Reasons:
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
         metric, payload, fields = self.config.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
+        of_birth = ["no birth of its device was known when it came"] if shape.written_in == "sparkplug_b" else []
         limits = ["any" if limit is None else limit for limit in (metric.bounds if metric else (None, None))]
 
         def said(origin: Origin | None, *more: str) -> str:
@@ -62,7 +63,7 @@ class Reasons:
             "payload_is_readable": lambda: self._undecoded(row, shape) if shape.is_decoded else _unreadable(payload, row["header"], shape),
             SOMETHING_IS_MEASURED: of_nothing,
             "device_is_present": lambda: said(shape.device),
-            "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
+            "metric_is_present": lambda: said(shape.metric, *of_birth) if shape.metric else of_nothing(),
             "event_time_is_valid": lambda: said(shape.time, *_format(self._time_text(row, shape), shape)),
             "local_time_is_unique": lambda: said(shape.time, "comes twice or never; see repeated_hour"),
             "value_is_a_number": lambda: said(shape.value or Origin(fields[row["part"] % len(fields)])),

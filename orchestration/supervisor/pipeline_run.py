@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from orchestration.connectors.sources.births import Births
-from orchestration.connectors.sources.schemas import Schemas
+from orchestration.connectors.sources.births import ask_again
 from orchestration.connectors.sources.source import Notice, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -285,10 +284,7 @@ class PipelineRun:
 
 def retried_now(lake: Lake, chosen: Chosen) -> list[dict[str, Any]]:
     """Re-admit what is good now; one row a source, retry.COLUMNS. Gold is not looked at."""
-    for source in lake.conf.sources:
-        for kept in (Schemas.of(lake.conf, source), Births.of(lake.conf, source)):
-            if kept:
-                kept.ask_again()
+    ask_again(lake.conf)
     with quarantine_retry(lake, chosen) as verdict:
         if verdict.is_change:
             retry.carry_out(lake, verdict)

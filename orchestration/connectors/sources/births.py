@@ -16,6 +16,7 @@ import pyarrow as pa
 from bronze.events import ARRIVED
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import MqttSettings
+from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import Notice, Offset
 from orchestration.connectors.sparkplug_nodes import NAMESPACE, Address, Node, Nodes, address_of
 from orchestration.storage.payload_formats import payload_formats, remember_schemas
@@ -81,6 +82,14 @@ class Births:
         answers = {name: self._schemas[birth] for name, birth in self._nodes.answers.items() if birth in self._schemas}
         if answers := {name: texts for name, texts in answers.items() if not self._schemas.get(name)}:
             remember_schemas(self._conf, self._source, answers)
+
+
+def ask_again(conf: Conf) -> None:
+    """Store schemas and births that events wait for, as far as they are known by now; SourceDownError where a registry gives no answer."""
+    for source in conf.sources:
+        for kept in (Schemas.of(conf, source), Births.of(conf, source)):
+            if kept:
+                kept.ask_again()
 
 
 def with_births(events: pa.Table, nodes: Nodes) -> pa.Table:
