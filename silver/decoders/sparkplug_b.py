@@ -77,7 +77,7 @@ def payload_of(content: Any) -> Any:
 
 
 def birth_text(payload: Any) -> str:
-    """What later messages need of a birth, as `PayloadFormat.schemas` has it: JSON of name and datatype by alias."""
+    """The part of a birth that later messages need, as `PayloadFormat.schemas` has it: JSON of name and datatype by alias."""
     metrics = {str(metric.alias): (metric.name, metric.datatype or None) for metric in payload.metrics if metric.HasField("alias")}
     return json.dumps(metrics, sort_keys=True)
 

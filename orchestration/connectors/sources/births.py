@@ -31,7 +31,7 @@ WAY_OUT = "Remove it: data then wait for the next birth of their node."
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of nodes at an offset."""
+    """The state of nodes at an offset."""
 
     offset: dict[str, Any]
     nodes: dict[str, Node]
@@ -44,7 +44,7 @@ class _State:
 
 
 class Births:
-    """Those of a source, from an offset on; None: from its newest."""
+    """Births of one source, from an offset on; None: from its newest."""
 
     def __init__(self, conf: Conf, source: str, shape: PayloadFormat, start: Offset | None) -> None:
         self._conf, self._source, self._schemas, self._start = conf, source, shape.schemas, start
@@ -130,12 +130,12 @@ def devices_down(conf: Conf) -> Mapping[str, datetime]:
 
 def _known(file: StateFile[_State], offset: Offset | None) -> _Known:
     offsets = (file.read() or _State()).offsets
-    same = [known for known in offsets if offset is None or known.offset == dict(offset)]
+    same = [state for state in offsets if offset is None or state.offset == dict(offset)]
     return same[-1] if same else _Known({}, {}, {})
 
 
-def _copy(known: _Known) -> _Known:
-    return msgspec.convert(msgspec.to_builtins(known), _Known)
+def _copy(state: _Known) -> _Known:
+    return msgspec.convert(msgspec.to_builtins(state), _Known)
 
 
 def _address(row: Mapping[str, Any]) -> Address | None:
