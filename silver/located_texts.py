@@ -22,7 +22,9 @@ class LocatedTexts:
 
     def of(self, origin: Origin | None) -> pa.Array:
         """Trimmed texts; null where one is absent, blank, or does not match."""
-        return self.located(origin)[0] if origin else pa.nulls(len(self.rows.event_at), pa.string())
+        if origin is None:
+            return pa.nulls(len(self.rows.event_at), pa.string())
+        return self.located(origin)[0] if origin.match or origin.otherwise else self.whole(origin)
 
     def located(self, origin: Origin) -> tuple[pa.Array, pa.Array]:
         """Trimmed texts, null where there is none; and there the text that does not match, if that is why."""

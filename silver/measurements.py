@@ -144,7 +144,9 @@ def _of_first(times: pa.Array, texts: LocatedTexts) -> pa.Array:
 
 def _units(texts: LocatedTexts, shape: PayloadFormat) -> pa.Array:
     """Return the texts of units; one that does not match is empty, as no unit is called so."""
-    matched, unmatched = texts.located(shape.unit) if shape.unit else (texts.of(None), texts.of(None))
+    if shape.unit is None or not any(locator.match for locator in shape.unit.locators):
+        return texts.of(shape.unit)
+    matched, unmatched = texts.located(shape.unit)
     return pc.if_else(unmatched.is_valid(), "", matched)
 
 

@@ -280,7 +280,7 @@ class PayloadFormat(Setting):
     @property
     def header_field(self) -> str:
         """The field by whose name a header that comes again is known."""
-        return next(iter((*self.time.parts, *self.fields)), "")
+        return next(iter(self.time.parts or self.fields), "")
 
     @property
     def locators(self) -> list[tuple[tuple[str, ...], Locator]]:

@@ -34,12 +34,14 @@ class EventTexts:
     def _of_locator(self, locator: Locator, values: Callable[[str], Sequence[Any]], event_at: Sequence[int]) -> list[str | None]:
         if locator.constant is not None:
             return [locator.constant] * len(event_at)
-        if locator.parts:
-            whole: Iterable[str | None] = map(_joined, *map(values, locator.parts))
+        if locator.field:
+            whole: Iterable[str | None] = map(trimmed_text, values(locator.field))
+        elif locator.fields:
+            whole = map(_joined, *map(values, locator.fields))
         else:
             of_events = list(map(_trimmed, self._of_events(locator)))
             whole = (of_events[at] for at in event_at)
-        return list(map(_matched(locator.match), whole))
+        return list(map(_matched(locator.match), whole) if locator.match else whole)
 
     def _of_events(self, locator: Locator) -> Iterator[str | None]:
         if locator.payload:
@@ -58,6 +60,8 @@ class EventTexts:
 
 def trimmed_text(value: Any) -> str | None:
     """A value as a name: its text without the spaces around it, None if it is absent or blank."""
+    if type(value) is str and value.isascii():  # as nearly always
+        return value.strip(" ") or None
     return _trimmed(as_text(value))
 
 
@@ -74,9 +78,7 @@ def _better(first: str | None, other: str | None) -> str | None:
     return first
 
 
-def _matched(pattern: str | None) -> Callable[[str | None], str | None]:
-    if pattern is None:
-        return lambda text: text
+def _matched(pattern: str) -> Callable[[str | None], str | None]:
     expression = re.compile(pattern)
 
     @lru_cache(maxsize=10_000)
@@ -92,7 +94,7 @@ def _group(pattern: re.Pattern[str], text: str) -> str | None:
 
 
 def _trimmed(text: str | None) -> str | None:
-    return (text or "").strip(" ") or None
+    return text.strip(" ") or None if text else None
 
 
 def _text(content: bytes | str | None) -> str | None:

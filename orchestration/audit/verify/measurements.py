@@ -135,7 +135,8 @@ class _Rows:
         return self.came_with.texts(origin, self.values, self.event_at.to_pylist()) if origin else [None] * len(self.events)
 
     def names(self, origin: Origin | None) -> pa.Array:
-        return pa.array(map(_matching, self.texts(origin)), pa.string())
+        texts = self.texts(origin)
+        return pa.array(map(_matching, texts) if origin and any(locator.match for locator in origin.locators) else texts, pa.string())
 
 
 def _matching(text: str | None) -> str | None:
