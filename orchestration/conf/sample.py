@@ -125,7 +125,13 @@ def _json_sample(file: Path, lines: list[str]) -> Sample:
 
 
 def _why_empty(values: list[Any]) -> str:
-    return "is a list" if any(isinstance(value, list) for value in values) else "has a name with a dot or [" if () in values else "is empty"
+    return (
+        "is a list"
+        if any(isinstance(value, list) for value in values)
+        else "has a name that no path can have"
+        if () in values
+        else "is empty"
+    )
 
 
 def _list_of_measurements(events: list[Leaves]) -> tuple[str | None, dict[str, int]]:
@@ -193,7 +199,7 @@ def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
     """Values by path; that of a field which no path of conf can name, such as one with a dot in its name, is an empty tuple."""
     for name, inner in value.items():
         is_object = isinstance(inner, dict)
-        if not name.strip() or not name.isprintable() or "." in name or is_json_path(name + "." * is_object):
+        if not name.strip() or not name.isprintable() or {*name} & {*'."\\'} or is_json_path(name + "." * is_object):
             yield prefix + name, ()
         elif isinstance(inner, dict) and depth < 10:
             yield from _leaves(inner, f"{prefix}{name}.", depth + 1)

@@ -254,7 +254,7 @@ def test_a_text_in_another_encoding_is_read_and_its_encoding_said(encoding: str,
     assert f"the text is {encoding}, not UTF-8: see encoding in sources.yml" in findings_of(proposal)
 
 
-ODD_NAMES: dict[str, Any] = {"a.b": 1, "": 1, "l[0]": {"v": 1}}
+ODD_NAMES: dict[str, Any] = {"a.b": 1, "": 1, "l[0]": {"v": 1}, 'q"': 1, "b\\": 1}
 DOUBTS = [
     pytest.param(in_minutes(dev="a", x=lambda n: n + 0.5 if n else None), "come only in some of 6 events: x (in 5)", id="rare"),
     pytest.param(
@@ -267,7 +267,7 @@ DOUBTS = [
     ),
     pytest.param(
         in_minutes(x=1.5, note=None, by_minute=[1], **ODD_NAMES),
-        "not read: note, by_minute, a.b, a field without a name, l[0]",
+        'not read: note, by_minute, a.b, a field without a name, l[0], q", b\\',
         id="all that no path names",
     ),
     pytest.param(
