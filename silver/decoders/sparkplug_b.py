@@ -48,9 +48,9 @@ def _message(name: str, fields: dict[str, tuple[int, str]]) -> str:
 POOL = DescriptorPool()
 POOL.Add(Parse(f'name: "sparkplug_b.proto" {_message("Metric", METRIC | VALUE)} {_message("Payload", PAYLOAD)}', FileDescriptorProto()))
 Payload: Any = GetMessageClass(POOL.FindMessageTypeByName("Payload"))
-NAMES = {number: name for name, (number, _) in METRIC.items()}
+NAMES = {field: field.name for field in POOL.FindMessageTypeByName("Metric").fields if field.name in METRIC}
 INT, LONG, FLOAT, TEXT, BYTES = (VALUE[f"{kind}_value"][0] for kind in ("int", "long", "float", "string", "bytes"))
-FIRST_OF_VALUE, CONVERTED = INT, {INT, LONG, FLOAT, TEXT, BYTES}
+CONVERTED = {INT, LONG, FLOAT, TEXT, BYTES}
 BIRTH = "tidemark.birth"
 """The header of an event that names its birth: a key of `PayloadFormat.schemas`."""
 Birth = Mapping[int, tuple[str, int | None]]
@@ -92,10 +92,10 @@ def _metric(metric: Any, time: int | None, birth: Birth) -> dict[str, Any]:
     values: dict[str, Any] = {"name": None, "timestamp": time, "value": None}
     kind, sent = 0, None
     for field, value in metric.ListFields():
-        if (number := field.number) >= FIRST_OF_VALUE:
-            kind, sent = number, value
+        if (member := NAMES.get(field)) is None:
+            kind, sent = field.number, value
         else:
-            values[NAMES[number]] = value
+            values[member] = value
     if values["name"] is None:
         values["name"], datatype = birth.get(values.get("alias", -1), (None, None))
         values.setdefault("datatype", datatype)
