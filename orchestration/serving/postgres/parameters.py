@@ -22,7 +22,9 @@ DATE_IN_ZONE = re.compile(r"^(\d{4}-\d\d-\d\d) [+-]\d\d(:\d\d)?$")
 """How pgjdbc sends a date, whose type it leaves open."""
 BEFORE_ARRAY = re.compile(r"\b(any|all)\s*\(\s*$", re.IGNORECASE)
 AFTER_ARRAY = re.compile(r"\s*::\s*[\w ]+\[\s*\]")
-IN_ARRAY = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^"\\{},]|\\.)+)|([{},]))\s*', re.DOTALL)
+BLANKS = " \t\n\r\v\f"
+"""Blanks that PostgreSQL passes over around the elements of an array; others of Unicode are part of a text."""
+IN_ARRAY = re.compile(rf'[{BLANKS}]*(?:"((?:[^"\\]|\\.)*)"|((?:[^"\\{{}},]|\\.)+)|([{{}},]))[{BLANKS}]*', re.DOTALL)
 """An element in quotes, one without, or what separates them."""
 
 
@@ -106,8 +108,8 @@ def array_literals(text: str, element: DataType | None = None) -> list[str]:
         if separator in {",", "}"} and before == "," and (separator == "," or literals):
             break
         if separator is None:
-            is_null = plain is not None and plain.strip().lower() == "null"
-            value = re.sub(r"\\(.)", r"\1", match[1] if plain is None else plain.strip(), flags=re.DOTALL)
+            is_null = plain is not None and plain.strip(BLANKS).lower() == "null"
+            value = re.sub(r"\\(.)", r"\1", match[1] if plain is None else plain.strip(BLANKS), flags=re.DOTALL)
             literals.append("null" if is_null else sql_literal(value) if element is None else _of_text(value, element))
         is_closed, before, at = separator == "}", "value" if separator is None else ",", match.end()
     if not is_closed or at < len(text):
