@@ -173,14 +173,15 @@ defects: install ## plant each of twelve defects, see that the quality report na
 
 WHEEL := artifacts/wheel
 .PHONY: wheel
-wheel: install ## build the wheel, install it into an empty environment, and run `tidemark check` and `preview` from it
+wheel: install ## build the wheel, install it into an empty environment, and run `tidemark check`, `preview` and `test` from it
 	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	.venv/bin/uv build --quiet --wheel --no-build-isolation --python $(PY) --out-dir $(WHEEL)
 	rm -r build
 	.venv/bin/uv venv --quiet --python $(PY) $(WHEEL)/env
 	.venv/bin/uv pip install --quiet --python $(WHEEL)/env/bin/python --constraints requirements.lock $(WHEEL)/*.whl
 	printf '%s\n' time,device,temperature 2026-01-05T12:00:00Z,oven,20.5 >$(WHEEL)/room.csv
-	cd $(WHEEL) && env/bin/tidemark init conf --from room.csv && env/bin/tidemark check && env/bin/tidemark preview room.csv
+	cd $(WHEEL) && env/bin/tidemark init conf --from room.csv && env/bin/tidemark check --tests && env/bin/tidemark preview room.csv
+	cd $(WHEEL) && env/bin/tidemark init house --platform ocpp && env/bin/tidemark --conf house test
 
 .PHONY: conf
 conf: install ## write the JSON Schemas and conf/README.md from the settings' models
