@@ -28,6 +28,7 @@ from silver.csv_rows import values_of
 from silver.decoders.chain import decoder_of, objects_of
 from silver.decoders.message import OF_MESSAGE, messages
 from silver.enrich import ReferenceData
+from silver.judging import judged
 from silver.metric import Metric
 from silver.policy import SilverConfig
 from silver.reasons import Reasons
@@ -133,7 +134,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF))]
     devices = pa.Table.from_pylist([*loaded, *(row | {"registered_at": ALWAYS} for row in of_conf)], DEVICES)
-    silver = silver_of(conf, config, events, ReferenceData(devices, present(conf)))
+    silver = silver_of(conf, events, judged(events, ReferenceData(devices, present(conf)), config))
     rows = [row | {"becomes": "reading", "reasons": {}} for row in python_rows(silver.readings)]
     for row in python_rows(silver.duplicates):
         rows.append(row | {"becomes": "conflict" if row["is_conflict"] else "duplicate", "reasons": {}})

@@ -1,6 +1,6 @@
 """Silver of a few events, in process: judged and accounted for by the functions that streams use, without Spark; nothing is written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -8,9 +8,7 @@ import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
 from silver import account
-from silver.enrich import ReferenceData
-from silver.judging import judged
-from silver.policy import Bounds, SilverConfig
+from silver.policy import Bounds
 from silver.schema import DUPLICATES, KEYS, LATE, QUARANTINE, READINGS
 
 BEGIN = 1_000
@@ -27,9 +25,10 @@ class Silver(NamedTuple):
     quarantine: pa.Table
 
 
-def silver_of(conf: Conf, config: SilverConfig, events: pa.Table, reference_data: ReferenceData) -> Silver:
-    """Silver of events with their identity, batch by batch. What is behind the watermark of the batches before is late."""
-    measured = [account.split(piece) for piece in judged(events, reference_data, config)]
+def silver_of(conf: Conf, events: pa.Table, judged: Iterable[pa.Table]) -> Silver:
+    """Silver of events with their identity, batch by batch. What is behind the watermark of the batches before is late. `judged`: their
+    measurements, see silver/judging.py."""
+    measured = [account.split(piece) for piece in judged]
     if not measured:
         nothing = READINGS.empty_table()
         return Silver(nothing, nothing, *(schema.empty_table() for schema in (LATE, DUPLICATES, QUARANTINE)))

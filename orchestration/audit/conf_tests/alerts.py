@@ -80,6 +80,8 @@ class _Judged(NamedTuple):
 
 def _judged(conf: Conf, alert: Alert, rows: pa.Table, walls: Sequence[int]) -> Iterator[pa.Table]:
     states, signal = _expected_from_the_start(conf, alert, walls[0]), NOTHING_CARRIED
+    if not states and not len(rows):
+        return
     if alert.signal.kind == "count" and states:
         signal = with_entities(alert, signal, states)
     judged = _Judged(ALERTS.empty_table(), states, signal, None)

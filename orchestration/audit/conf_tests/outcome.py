@@ -23,6 +23,7 @@ from orchestration.storage.references import present
 from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration
 from orchestration.utc import to_micros
 from silver.enrich import ReferenceData
+from silver.judging import Judge, conditions
 from silver.measurements import measured
 from silver.policy import SilverConfig
 from silver.schema import DEVICES, SOMETHING_IS_MEASURED
@@ -49,6 +50,7 @@ class ConfUnderTest:
         self._conf = conf
         shapes = payload_formats(conf)
         self._config = SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, ahead_seconds=conf.ahead_seconds)
+        self._judge = Judge(self._config, conditions(self._config))
         declared = (row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF)))
         devices = pa.Table.from_pylist([row | {"registered_at": ALWAYS} for row in declared], DEVICES)
         self._reference_data = ReferenceData(devices, present(conf))
@@ -60,7 +62,8 @@ class ConfUnderTest:
     def rows_of_events(self, events: pa.Table, until: datetime | None, tables: Sequence[str]) -> dict[str, list[Row]]:
         """Rows of each of these tables that come of events of bronze. `until`: as of a test."""
         events, config = self._with_births(events)
-        silver = silver_of(self._conf, config, events, self._reference_data)
+        judge = self._judge if config == self._config else Judge(config, conditions(config))
+        silver = silver_of(self._conf, events, judge.judged(events, self._reference_data))
         came = {name: [*map(_shown, python_rows(getattr(silver, name)))] for name in Silver._fields}
         came["without_measurements"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED in row["rules"]]
         came["quarantine"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED not in row["rules"]]
