@@ -17,9 +17,8 @@ ON_DISK = {
 """Fields of files in lakes: another name would make the files of earlier versions unreadable."""
 SETTINGS = {
     *(("orchestration/conf/sample.py", "each"), ("silver/spec.py", "each"), ("gold/alerts/spec.py", "of")),
-    ("orchestration/conf/platforms.py", "place"),
 }
-"""Fields that hold settings which users write: `each` of a source, `of` how many samples an alert flaps, and the `place` of a platform."""
+"""Fields that hold settings which users write: `each` of a source, and `of` how many samples an alert flaps."""
 FILES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]
 
 

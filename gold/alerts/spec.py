@@ -161,6 +161,11 @@ class Signal:
     every_seconds: int = 0
     by: str = "device"
 
+    @property
+    def is_of_devices(self) -> bool:
+        """Whether its entities are devices: they join and leave by the registry."""
+        return self.kind in {"reading", "window"} or (self.kind == "count" and self.by == "device")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Watched(Setting):

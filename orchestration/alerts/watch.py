@@ -30,10 +30,9 @@ from orchestration.errors import ConfError, describe
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration, versions
+from orchestration.storage.registry import versions, with_declared
 from orchestration.storage.silver_inputs import silver_config
 from orchestration.storage.state_file import StateFile
-from silver.schema import DEVICES
 
 Notify = Callable[[str], None]
 STATE = "state.json"
@@ -170,5 +169,4 @@ class Watch:
         """The registry, and what conf declares beside it."""
         registered = versions(self._conf.lake)
         added = set(self._conf.devices).difference(version["device_id"] for version in registered)
-        declared = [row for device_id in added for row in first_declaration(as_version(self._conf.devices[device_id], CONF))]
-        return pa.Table.from_pylist([*registered, *(row | {"registered_at": ALWAYS} for row in declared)], DEVICES)
+        return with_declared(registered, (self._conf.devices[device_id] for device_id in added))

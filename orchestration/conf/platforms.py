@@ -41,7 +41,7 @@ class Platform:
     own: str | None = None
     by_topic: bool = False
     rules: dict[str, Any] = field(default_factory=dict)
-    place: dict[str, Any] = field(default_factory=dict)
+    transport: dict[str, Any] = field(default_factory=dict)
 
     @property
     def needs_messages(self) -> bool:
@@ -51,7 +51,7 @@ class Platform:
     @property
     def way(self) -> dict[str, Any]:
         """How its messages come, as sources.yml has it."""
-        return self.place or {"path": "./landing"}
+        return self.transport or {"path": "./landing"}
 
     @property
     def modules(self) -> dict[str, str]:

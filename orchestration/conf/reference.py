@@ -6,6 +6,7 @@ python -m orchestration.conf.reference    # or `make conf`: writes conf/schema/*
 import json
 import re
 from collections.abc import Iterator
+from os.path import commonpath
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,10 @@ def _mappings(node: Node, root: Node, path: str) -> Iterator[tuple[str, Node]]:
 
 
 def _heading(paths: list[str]) -> str:
+    """Paths without what they have in common at their begin, but for the first."""
     first, *others = paths
-    parent = first.rpartition(".")[0]
-    return ", ".join(f"`{path}`" for path in (first, *(path.removeprefix(f"{parent}.") for path in others)))
+    shared = commonpath(path.replace(".", "/") for path in paths).replace("/", ".")
+    return ", ".join(f"`{path}`" for path in (first, *(path.removeprefix(f"{shared}.") for path in others)))
 
 
 def _anchor(heading: str) -> str:

@@ -22,7 +22,7 @@ from orchestration.jobs.silver_in_process import silver_of
 from orchestration.storage.delta import python_rows
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.references import present
-from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration, versions
+from orchestration.storage.registry import versions, with_declared
 from orchestration.utc import EPOCH
 from silver.csv_rows import values_of
 from silver.decoders.chain import decoder_of, objects_of
@@ -33,7 +33,6 @@ from silver.metric import Metric
 from silver.policy import SilverConfig
 from silver.reasons import Reasons
 from silver.repeats import Repeats
-from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 from silver.spec import PayloadFormat
 
 NOTHING = "without measurements"
@@ -132,16 +131,15 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
     events = Repeats(conf.bounds[source].lateness_seconds).marked(events, shape) if shape.id else events
     events = identified(events, now, 0, 0)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
-    of_conf = [row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF))]
-    devices = pa.Table.from_pylist([*loaded, *(row | {"registered_at": ALWAYS} for row in of_conf)], DEVICES)
+    devices = with_declared(loaded, conf.devices.values())
     silver = silver_of(conf, events, judged(events, ReferenceData(devices, present(conf)), config))
     rows = [row | {"becomes": "reading", "reasons": {}} for row in python_rows(silver.readings)]
     for row in python_rows(silver.duplicates):
         rows.append(row | {"becomes": "conflict" if row["is_conflict"] else "duplicate", "reasons": {}})
     reasons, beside = Reasons(config, conf.devices), events.select(OF_MESSAGE).to_pylist()
-    for row in (row | beside[row["bronze_row"]] for row in python_rows(silver.quarantine)):
-        becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
-        rows.append(row | {"becomes": becomes, "reasons": reasons.of(row)})
+    for becomes, table in (("quarantine", silver.quarantine), (NOTHING, silver.without_measurements)):
+        of_kind = (row | beside[row["bronze_row"]] for row in python_rows(table))
+        rows += [row | {"becomes": becomes, "reasons": reasons.of(row)} for row in of_kind]
     rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
     measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
     return Preview(len(events), measurements, _windows(conf, measurements), unread_fields(events, shape))

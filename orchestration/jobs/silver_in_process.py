@@ -16,13 +16,15 @@ BEGIN = 1_000
 
 
 class Silver(NamedTuple):
-    """Tables of silver, with their columns. `accepted`: readings, late rows and duplicates, in the order in which they came."""
+    """Tables of silver, with their columns. `accepted`: readings, late rows and duplicates, in the order in which they came.
+    `without_measurements` are no rows of `quarantine` here, as they are no defects."""
 
     accepted: pa.Table
     readings: pa.Table
     late: pa.Table
     duplicates: pa.Table
     quarantine: pa.Table
+    without_measurements: pa.Table
 
 
 def silver_of(conf: Conf, events: pa.Table, judged: Iterable[pa.Table]) -> Silver:
@@ -31,14 +33,16 @@ def silver_of(conf: Conf, events: pa.Table, judged: Iterable[pa.Table]) -> Silve
     measured = [account.split(piece) for piece in judged]
     if not measured:
         nothing = READINGS.empty_table()
-        return Silver(nothing, nothing, *(schema.empty_table() for schema in (LATE, DUPLICATES, QUARANTINE)))
+        return Silver(nothing, nothing, *(schema.empty_table() for schema in (LATE, DUPLICATES, QUARANTINE, QUARANTINE)))
     broken, good = (pa.concat_tables(pieces) for pieces in zip(*measured, strict=True))
     good = good.sort_by([(name, "ascending") for name in account.IDENTITY])
     is_reading = pa.array(_are_readings(conf, good), pa.bool_())
     readings, rest = good.filter(is_reading), good.filter(pc.invert(is_reading))
     rest = account.with_kept(rest, account.kept_of_keys([rest], [readings]))
     quarantined = pa.concat_tables([*account.quarantine(broken, events)]) if len(broken) else broken
-    return Silver(good, readings, account.late(rest), account.duplicates(rest), quarantined)
+    is_empty = account.measures_nothing(quarantined)
+    of_quarantine = quarantined.filter(pc.invert(is_empty)), quarantined.filter(is_empty)
+    return Silver(good, readings, account.late(rest), account.duplicates(rest), *of_quarantine)
 
 
 def _are_readings(conf: Conf, good: pa.Table) -> Iterator[bool]:

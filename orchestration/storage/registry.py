@@ -142,6 +142,12 @@ def first_declaration(version: Version) -> Declaration:
     return [version] if moved_at is None else [version | {"zone": None, "groups": [], "moved_at": None}, version]
 
 
+def with_declared(registered: Iterable[Version], devices: Iterable[Device]) -> pa.Table:
+    """Rows of DEVICES: versions that are registered, and devices of conf of which nothing was recorded."""
+    declared = (row for device in devices for row in first_declaration(as_version(device, CONF)))
+    return as_table([*registered, *(row | {"registered_at": ALWAYS} for row in declared)])
+
+
 def same(left: Version | None, right: Version) -> bool:
     """Whether both say the same of the device, whoever says it and whenever."""
     return left is not None and all(left[name] == right[name] for name in ("zone", "groups", "label", "is_known", "moved_at"))

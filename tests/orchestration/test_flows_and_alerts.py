@@ -26,7 +26,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from silver.aggregation import Aggregation
 from silver.metric import Metric
-from tests.conf_under_test import assert_conf_tests_compute_the_same
+from tests.conf_under_test import CHANGES, assert_conf_tests_compute_the_same
 from tests.declared_flow import flow_of
 from tests.lakes import (
     KITCHEN,
@@ -85,7 +85,6 @@ METRICS = {
     for name, seconds in (("power", 60), ("command", 120), ("temperature", 600), ("vibration", 600))
 }
 GROUP = replace(KITCHEN, metrics=("temperature", "power", "command"), vector=Vector("device", ("power", "command"), 0), lateness_seconds=60)
-CHANGES = ["alert", "entity", "state", "previous_state", "changed_at", "since", "known_at", "severity", "value", "alert_id", "is_past"]
 
 
 def plant(folder: Path, **changes: Any) -> Conf:

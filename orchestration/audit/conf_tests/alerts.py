@@ -20,7 +20,6 @@ from orchestration.audit.conf_tests.gold import Gold
 from orchestration.conf.model import Conf
 from orchestration.jobs.silver_in_process import Silver
 from orchestration.utc import to_micros
-from silver import account
 from silver.schema import READING_COLUMNS
 
 MOST_TICKS = 10_000
@@ -58,10 +57,8 @@ def _rows_of_silver(alert: Alert, events: pa.Table, silver: Silver) -> pa.Table:
     if alert.signal.kind == "account":
         with closing(duckdb.connect(config={"threads": 1})) as store:
             store.execute("set TimeZone = 'UTC'")
-            measured = silver.quarantine.filter(pc.invert(account.measures_nothing(silver.quarantine)))
-            for name, table in (("events", events), ("quarantine", measured)):
-                store.register(name, table)
-            for name in ("readings", "late", "duplicates"):
+            store.register("events", events)
+            for name in ("readings", "late", "duplicates", "quarantine"):
                 store.register(name, getattr(silver, name))
             return store.sql(ACCOUNT).to_arrow_table()
     both = pa.concat_tables([silver.readings.select(READING_COLUMNS), silver.late.select(READING_COLUMNS)])
@@ -107,7 +104,7 @@ def _step(store: duckdb.DuckDBPyConnection, alert: Alert, rows: pa.Table, wall: 
 def _expected_from_the_start(conf: Conf, alert: Alert, wall: int) -> dict[str, State]:
     """Return the states of devices that are to send."""
     signal = alert.signal
-    if not alert.expected or signal.kind not in {"reading", "window", "count"} or signal.by == "group":
+    if not (alert.expected and signal.is_of_devices):
         return {}
     devices = [name for name, device in conf.devices.items() if signal.group is None or signal.group in device.groups]
     return expected({}, devices, wall)

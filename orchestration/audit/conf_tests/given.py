@@ -14,7 +14,6 @@ import msgspec
 import pyarrow as pa
 
 from bronze.events import ARRIVED, identified
-from bronze.schema import INSTANT
 from orchestration.conf.conf_tests import ConfTest, Given, instant
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder, S3Settings
@@ -88,12 +87,12 @@ def _content(source: Source, given: Given) -> bytes:
 def _stamped(events: pa.Table, given: Given, at: datetime) -> pa.Table:
     """Events with what the test says of their arrival."""
     headers = [{"key": name, "value": text.encode()} for name, text in given.headers.items()]
-    said: dict[str, Any] = {"received_at": pa.scalar(at, INSTANT)}
-    said |= {"key": pa.scalar(given.key.encode(), pa.binary())} if given.key is not None else {}
-    said |= {"headers": pa.scalar(headers, ARRIVED.field("headers").type)} if headers else {}
+    said: dict[str, Any] = {"received_at": at}
+    said |= {"key": given.key.encode()} if given.key is not None else {}
+    said |= {"headers": headers} if headers else {}
     said |= {"position": given.file_name} if given.file_name else {}
     said |= {"position": f"{given.topic}/given/0"} if given.topic else {}
     for name, value in said.items():
-        column = pa.array([value.as_py() if isinstance(value, pa.Scalar) else value] * len(events), ARRIVED.field(name).type)
-        events = events.set_column(events.column_names.index(name), ARRIVED.field(name), column)
+        field = ARRIVED.field(name)
+        events = events.set_column(events.column_names.index(name), field, pa.array([value] * len(events), field.type))
     return events

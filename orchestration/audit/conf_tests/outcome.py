@@ -20,13 +20,12 @@ from orchestration.jobs.silver_in_process import Silver, silver_of
 from orchestration.storage.delta import python_rows
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.references import present
-from orchestration.storage.registry import ALWAYS, CONF, as_version, first_declaration
+from orchestration.storage.registry import with_declared
 from orchestration.utc import to_micros
 from silver.enrich import ReferenceData
 from silver.judging import Judge, conditions
 from silver.measurements import measured
 from silver.policy import SilverConfig
-from silver.schema import DEVICES, SOMETHING_IS_MEASURED
 
 Row = dict[str, Any]
 NEAR = 1e-9
@@ -51,9 +50,7 @@ class ConfUnderTest:
         shapes = payload_formats(conf)
         self._config = SilverConfig(shapes, conf.policy, conf.metrics, conf.rules, ahead_seconds=conf.ahead_seconds)
         self._judge = Judge(self._config, conditions(self._config))
-        declared = (row for device in conf.devices.values() for row in first_declaration(as_version(device, CONF)))
-        devices = pa.Table.from_pylist([row | {"registered_at": ALWAYS} for row in declared], DEVICES)
-        self._reference_data = ReferenceData(devices, present(conf))
+        self._reference_data = ReferenceData(with_declared([], conf.devices.values()), present(conf))
 
     def rows(self, test: ConfTest, folder: Path, tables: Sequence[str]) -> dict[str, list[Row]]:
         """Rows of each of these tables (see COLUMNS) that come of the messages of a test; `folder`: that of its file."""
@@ -65,8 +62,6 @@ class ConfUnderTest:
         judge = self._judge if config == self._config else Judge(config, conditions(config))
         silver = silver_of(self._conf, events, judge.judged(events, self._reference_data))
         came = {name: [*map(_shown, python_rows(getattr(silver, name)))] for name in Silver._fields}
-        came["without_measurements"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED in row["rules"]]
-        came["quarantine"] = [row for row in came["quarantine"] if SOMETHING_IS_MEASURED not in row["rules"]]
         if came.keys() >= {*tables}:
             return came
         with closing(Gold(self._conf, silver)) as gold:

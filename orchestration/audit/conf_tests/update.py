@@ -48,7 +48,7 @@ def _block(file: FileOfTests, lines: list[str], number: int) -> tuple[int, int]:
     steps = ("tests", number)
     has_one = "expect" in file.document.data["tests"][number]
     first = file.document.line((*steps, "expect")) - 1 if has_one else file.line(number)
-    column = len(lines[first]) - len(lines[first].lstrip()) if has_one else _column(lines[file.line(number) - 1])
+    column = _column(lines[first] if has_one else lines[file.line(number) - 1])
     until = next((at for at in range(first + 1, len(lines)) if _is_over(lines[at], column, has_one)), len(lines))
     while until > first + 1 and (not lines[until - 1].strip() or lines[until - 1].lstrip().startswith("#")):
         until -= 1

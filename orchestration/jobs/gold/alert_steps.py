@@ -19,8 +19,6 @@ from orchestration.storage.ops_tables import CLOCK, TICKS
 from orchestration.storage.positions import FlowPosition
 from orchestration.utc import to_micros
 
-OF_DEVICES = {"reading", "window"}
-
 
 class Step(NamedTuple):
     """A bronze batch, or a tick behind one. `event_time`: of a tick that closes windows. Instants in microseconds since 1970."""
@@ -64,7 +62,7 @@ def steps_between(lake: Lake, start: FlowPosition, end: FlowPosition, stream: st
 def memberships(lake: Lake, alert: Alert) -> list[Membership]:
     """Return when devices that an alert looks at join and leave, by the registry; none where it looks at groups, sources or vectors."""
     signal = alert.signal
-    if not (signal.kind in OF_DEVICES or (signal.kind == "count" and signal.by == "device")):
+    if not signal.is_of_devices:
         return []
     members, changes = set[str](), list[Membership]()
     versions = sorted(registry.versions(lake.conf.lake), key=lambda row: (row["registered_at"], row["moved_at"] or registry.ALWAYS))
