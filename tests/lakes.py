@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows
 from orchestration.location import Location
+from orchestration.storage.delta import log_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor import pipeline_run
@@ -91,6 +93,12 @@ def copy_tree(folder: Path, to: Path) -> None:
 
 def event(device: str, metric: str, value: float, event_time: datetime) -> str:
     return json.dumps({"device": device, "metric": metric, "value": value, "ts": event_time.isoformat()})
+
+
+def commit_at(table: Location, version: int, at: datetime) -> None:
+    """Write into the log that a version was committed at that time."""
+    file = log_of(table, version).local
+    file.write_text(re.sub(r'(?<={"commitInfo":{"timestamp":)\d+', str(int(at.timestamp() * 1000)), file.read_text(), count=1))
 
 
 def land(folder: Path, name: str, lines: Sequence[str | bytes], landing: str = "landing") -> Path:

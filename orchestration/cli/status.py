@@ -38,7 +38,7 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> int:
 
     \b
     rows          rows of the table
-    last_batch    the last micro-batch that was finished, and when
+    last_batch    the last micro-batch that was finished, and when Spark began it or Tidemark committed it
     watermark_at  a reading with an event time up to here is late for the flow
     behind        rows that the flow has yet to read
     lag_seconds   how long the oldest of these rows has been waiting

@@ -4,6 +4,7 @@ Written by the process that holds the lake, and for a `collected` source also by
 status` reads them in another one, and asks no source and no sink.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,10 +16,11 @@ from orchestration.connectors.sources.source import Notice
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.state_file import StateFile
-from orchestration.utc import to_iso
+from orchestration.utc import EPOCH, from_iso, to_iso
 
 FOLDER = "outages"
 MOST_ODD = 20
+SINCE = re.compile(r'"since":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
 Kind: TypeAlias = Literal["source", "collected", "sink", "channel", "problems", "gate"]
 """`problems`: a channel, asked by the process that tells of problems. `gate`: a table whose rows cannot be checked."""
 
@@ -65,12 +67,20 @@ class Outages:
 
 
 def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
-    """None for what could be reached when it was tried last, or was never tried. A damaged file still tells since when."""
+    """None for what could be reached when it was tried last, or was never tried. A damaged file may still tell since when."""
     file = _file(lake, kind, name)
     try:
         return file.read()
     except TidemarkError as error:
-        return Outage(to_iso(datetime.fromtimestamp(file.location.local.stat().st_mtime, UTC)), str(error))
+        return Outage(_since(file.location.local), str(error))
+
+
+def _since(damaged: Path) -> str:
+    """Return the instant that a damaged file still holds, or else one that stays the same."""
+    with suppress(OSError):
+        if since := SINCE.search(damaged.read_text(errors="replace")):
+            return since[1]
+    return to_iso(EPOCH)
 
 
 def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: datetime) -> Outage:
@@ -108,8 +118,8 @@ def noted_odd(lake: Location, source: str) -> Odd | None:
 def answers_since(lake: Location, kind: Kind, name: str) -> datetime | None:
     """Return when it answered a run for the first time, or for the first time after an outage; None where it never did."""
     try:
-        return datetime.fromtimestamp(_answer(lake, kind, name).stat().st_mtime, UTC)
-    except FileNotFoundError:
+        return from_iso(_answer(lake, kind, name).read_text())
+    except (FileNotFoundError, ValueError):  # empty, as earlier versions made it: the next run writes it
         return None
 
 
@@ -117,7 +127,7 @@ def _note_answer(lake: Location, kind: Kind, name: str) -> None:
     file = _answer(lake, kind, name)
     with suppress(OSError):  # whatever else writes will come upon it too
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
+        file.write_text(datetime.now(UTC).isoformat())
 
 
 def _answer(lake: Location, kind: Kind, name: str) -> Path:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.utc import from_micros
 
 NOTHING_YET = "-"
 REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
@@ -22,15 +23,22 @@ class DamagedCheckpointError(TidemarkError, ValueError):
 
 @dataclass(frozen=True)
 class Offsets:
-    """`read`: by the name of the source; one that has nothing to read yet is not in it. Rows behind `watermark_ms` are late."""
+    """`read`: by the name of the source; one that has nothing to read yet is not in it. Rows behind `watermark_ms` are late.
 
+    `began_at`: when Spark planned the batch.
+    """
+
+    began_at: datetime
     watermark_ms: int
     read: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The last micro-batch that a flow finished. `watermark_at` None: the flow has none, or has seen no event time yet."""
+    """The last micro-batch that a flow finished. `watermark_at` None: the flow has none, or has seen no event time yet.
+
+    `last_batch_at`: when Spark began it, as Spark notes no end; of what Spark does not run, when it was committed.
+    """
 
     last_batch: int | None = None
     last_batch_at: datetime | None = None
@@ -45,7 +53,8 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
     with _whole(checkpoint / "offsets" / str(batch)) as text:
         version, whole, *lines = text.splitlines()
         named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
-        return Offsets(int(json.loads(whole)["batchWatermarkMs"]), {name: json.loads(at) for name, at in named if at != NOTHING_YET})
+        times, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
+        return Offsets(from_micros(1000 * int(times["batchTimestampMs"])), int(times["batchWatermarkMs"]), read)
 
 
 @contextmanager
@@ -71,15 +80,13 @@ def newest_batch(log: Location) -> int:
 
 
 def last_batch(checkpoint: Location) -> Batch:
-    """The newest finished batch of a checkpoint; DamagedCheckpointError."""
+    """The newest finished batch of a checkpoint, without when it began, which is in its offsets; DamagedCheckpointError."""
     newest = newest_batch(checkpoint / "commits")
     if newest < 0:
         return Batch()
-    file = checkpoint / "commits" / str(newest)
-    at = datetime.fromtimestamp(int(file.local.stat().st_mtime), UTC)
-    with _whole(file) as text:
+    with _whole(checkpoint / "commits" / str(newest)) as text:
         watermark = json.loads(text.splitlines()[1]).get("nextBatchWatermarkMs") or 0
-    return Batch(newest, at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
+    return Batch(newest, watermark_at=from_micros(1000 * watermark) if watermark > 0 else None)
 
 
 def read_up_to(checkpoint: Location, batch: int | None, table_id: str) -> tuple[int, int]:

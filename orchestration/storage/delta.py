@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
 from orchestration.storage.damaged_logs import damaged_log_error
-from orchestration.utc import EPOCH, from_micros, to_micros
+from orchestration.utc import from_micros, to_micros
 
 LOG = "_delta_log"
 """The folder of the log, in the folder of its table."""
@@ -219,11 +219,25 @@ def commit(table: Location, version: int) -> tuple[list[int], datetime]:
 
     A version whose file is gone was cleaned up long after every flow passed it; one that only rearranges rows adds none.
     """
+    entry = _entry(table, version)
+    adds = [action["add"] for action in entry if "add" in action]
+    return [json.loads(add.get("stats") or "{}").get("numRecords", 0) if add["dataChange"] else 0 for add in adds], _instant_of(entry)
+
+
+def committed_at(table: Location, version: int) -> datetime:
+    """Return when a version was committed, by its entry in the log, which a copy of the lake keeps; EPOCH where that is gone."""
+    return _instant_of(_entry(table, version))
+
+
+def _entry(table: Location, version: int) -> list[dict[str, Any]]:
     file = log_of(table, version)
-    if not file.exists():
-        return [], EPOCH
-    counts = [json.loads(add.get("stats") or "{}").get("numRecords", 0) if add["dataChange"] else 0 for add in added(table, version)]
-    return counts, datetime.fromtimestamp(file.local.stat().st_mtime, UTC)
+    return [*actions(file.local, "commitInfo", "add")] if file.exists() else []
+
+
+def _instant_of(entry: Sequence[Mapping[str, Any]]) -> datetime:
+    """The instant of `commitInfo`, which Delta does not demand: else that of the newest file. EPOCH where there is none."""
+    stated = [info["timestamp"] for action in entry if "timestamp" in (info := action.get("commitInfo", {}))]
+    return from_micros(1000 * max(stated or [action["add"]["modificationTime"] for action in entry if "add" in action], default=0))
 
 
 def added(table: Location, version: int) -> list[dict[str, Any]]:

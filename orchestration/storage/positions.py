@@ -52,8 +52,8 @@ class FlowPosition:
 class FlowStep:
     """The step of a flow or an alert from `after` to `up_to`; None: no step is begun.
 
-    `carried`: the digest of what the step before left; empty for nothing. `began`: since when `plan` holds, and `rings_at`: when time alone
-    may change something; by the wall clock, in microseconds since 1970.
+    `carried`: the digest of what the step before left; empty for nothing. By the wall clock, in microseconds since 1970: `began`, since
+    when `plan` holds; `rings_at`, when time alone may change something; `noted_at`, when this was written, 0 in lakes of earlier versions.
     """
 
     number: int = 0
@@ -63,6 +63,7 @@ class FlowStep:
     began: int = THE_BEGINNING
     carried: str = ""
     rings_at: int | None = None
+    noted_at: int = 0
 
 
 @dataclass(frozen=True)

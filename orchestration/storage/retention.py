@@ -21,7 +21,7 @@ import pyarrow as pa
 from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets
 from orchestration.storage.damaged_logs import DamagedLogError
-from orchestration.storage.delta import LOG, OpenTable, actions, added, files_of, in_log, log_of, open_table, version_of
+from orchestration.storage.delta import LOG, OpenTable, actions, added, committed_at, files_of, in_log, log_of, open_table, version_of
 from orchestration.storage.generations import FOLDER
 
 SILVER = "silver.readings"
@@ -86,7 +86,7 @@ def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
     log = table.local / LOG
     entries = sorted(_entries(log))
-    young = [version for version, file in entries if file.suffix == ".json" and file.stat().st_mtime >= needs.before.timestamp()]
+    young = [version for version, file in entries if file.suffix == ".json" and committed_at(table, version) >= needs.before]
     # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
     following = [*young, *([] if needs.unread_since is None else [needs.unread_since])]
     hint = log / "_last_checkpoint"  # where Spark begins to look

@@ -102,12 +102,11 @@ def _seal_checkpoint(seal: Seal) -> None:
     if newest < 0:
         return
     finished_at = (commits / str(newest)).stat().st_mtime_ns
-    files = {file.relative_to(seal.folder).as_posix(): (file, written_at) for file, written_at in _of_a_checkpoint(seal.folder)}
+    files = {file.relative_to(seal.folder).as_posix(): (_batch_of(file), at) for file, at in _of_a_checkpoint(seal.folder)}
     gone = seal.marks.keys() - files.keys()
     if len(gone) > len(files):
         seal.forget(gone)
-    whole = (name for name, (file, at) in sorted(files.items()) if at < finished_at or _is_of_state(file, newest + 1))
-    seal.extend([f"commits/{newest}", *whole])
+    seal.extend(name for name, (batch, at) in sorted(files.items()) if (at < finished_at if batch is None else batch <= newest))
 
 
 def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
@@ -119,9 +118,11 @@ def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
                 yield file, file.stat().st_mtime_ns
 
 
-def _is_of_state(file: Path, version: int) -> bool:
-    """Whether a file is of the state at that version or before; Spark writes snapshots when the batch has long ended."""
-    return file.suffix in {".delta", ".changelog", ".snapshot", ".zip"} and number(file) <= version
+def _batch_of(file: Path) -> int | None:
+    """Return the batch of a file whose name says it, state at version N + 1 is that after batch N; None where only its time does."""
+    if file.suffix in {".delta", ".changelog", ".snapshot", ".zip"}:
+        return number(file) - 1
+    return int(file.name) if file.name.isdecimal() else None
 
 
 def _seal_table(seal: Seal) -> None:

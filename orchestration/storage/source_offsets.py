@@ -5,16 +5,18 @@ and no checkpoint beside the table can disagree with it.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import actions, log_of, version_of
+from orchestration.storage.delta import actions, committed_at, log_of, version_of
 from orchestration.storage.tables import LakeStore
 
 KEY = "tidemark.sources"
@@ -63,10 +65,9 @@ def offsets_told_at(events: Location) -> int:
 
 def rows_since(events: Location, instant: datetime) -> dict[str, int]:
     """Count rows by source that came with commits after an instant."""
-    version = version_of(events)
-    while log_of(events, version - 1).exists() and log_of(events, version).local.stat().st_mtime >= instant.timestamp():
-        version -= 1
-    before = _parsed(_newest_entry(events, version)[1])
+    # Entries that are gone count as the oldest. Where all before the instant are, rows of the first that is left are not counted.
+    first = bisect_left(range(version_of(events) + 1), instant, key=partial(committed_at, events))
+    before = _parsed(_newest_entry(events, first - 1 if log_of(events, first - 1).exists() else first)[1])
     return {name: now.rows - (before[name].rows if name in before else 0) for name, now in source_offsets(events).items()}
 
 

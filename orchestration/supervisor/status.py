@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -24,8 +24,8 @@ from orchestration.errors import without_secrets
 from orchestration.jobs.sinks import newest_table
 from orchestration.location import Location
 from orchestration.storage import positions
-from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, last_batch, read_up_to
-from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
+from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, last_batch, offsets, read_up_to
+from orchestration.storage.delta import added, commit, committed_at, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.lake_layout import spool_folder
 from orchestration.storage.lane_record import FLOW
@@ -92,9 +92,12 @@ def flow_status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
 def _last_batch(checkpoint: Location) -> Batch:
     """None of one that is damaged, as a run says: who looks at the others goes on."""
-    with suppress(DamagedCheckpointError):
-        return last_batch(checkpoint)
-    return Batch()
+    batch = Batch()
+    with suppress(DamagedCheckpointError, OSError):
+        batch = last_batch(checkpoint)
+        if batch.last_batch is not None:
+            batch = replace(batch, last_batch_at=offsets(checkpoint, batch.last_batch).began_at)
+    return batch
 
 
 def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None, list[str]]]:
@@ -138,7 +141,7 @@ def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: dateti
 def of_bronze(events: Location) -> Batch:
     """The newest bronze batch, perhaps one without rows, and when it was written."""
     batches = [source.bronze_batch for source in source_offsets(events).values()]
-    return Batch(max(batches), commit(events, offsets_told_at(events))[1]) if batches else Batch()
+    return Batch(max(batches), committed_at(events, offsets_told_at(events))) if batches else Batch()
 
 
 def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
@@ -157,16 +160,15 @@ def _of_flows(lake: LakeStore) -> Batch:
     started = [flow for name in names if (flow := positions.step_file(lake, name).read())]
     if len(started) < len(names):
         return Batch()
-    at = max(positions.step_file(lake, name).location.local.stat().st_mtime for name in names)
-    watermark = from_micros(max(min(flow.after.until for flow in started), 0))
-    return Batch(min(flow.after.bronze_batch for flow in started), datetime.fromtimestamp(at, UTC), watermark)
+    at, watermark = max(flow.noted_at for flow in started), max(min(flow.after.until for flow in started), 0)
+    return Batch(min(flow.after.bronze_batch for flow in started), from_micros(at) if at else None, from_micros(watermark))
 
 
 def _last_written_at(table: Location) -> datetime:
     """When the newest commit that brought rows was made; compaction brings none."""
     version = version_of(table)
     newest = next((number for number in range(version, 0, -1) if any(add["dataChange"] for add in added(table, number))), version)
-    return commit(table, newest)[1]
+    return committed_at(table, newest)
 
 
 def arrears_after(bronze_batch: int, events: Location, now: datetime) -> Arrears:

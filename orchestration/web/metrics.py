@@ -70,7 +70,7 @@ def _of_nodes(facts: Overview) -> Iterator[Metric]:
         ("lag_seconds", "How long the oldest row waits that the node could have read.", lambda node: node.own),
         ("inherited_lag_seconds", "What the nodes before it add.", lambda node: node.inherited),
         ("behind_rows", "Rows of its input that the node has not read.", lambda node: node.behind),
-        ("last_batch_timestamp_seconds", "When its last batch was finished.", lambda node: _seconds(node.last_at)),
+        ("last_batch_timestamp_seconds", "When its last finished batch began, or was committed.", lambda node: _seconds(node.last_at)),
         ("table_rows", "Rows of the table that the flow writes.", lambda node: node.rows if node.layer in TABLES else None),
         ("watermark_timestamp_seconds", "Up to here the flow takes readings for late.", lambda node: _seconds(node.watermark_at)),
         (

@@ -8,6 +8,7 @@ own operators in tests/bench/RESULTS.md.
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from orchestration.storage.delta import ask, in_log, instant, literal, open_tabl
 from orchestration.storage.lanes import lanes_of
 from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, step_file
 from orchestration.storage.state_file import read_rows, write_rows
+from orchestration.utc import to_micros
 
 READINGS = "silver.readings"
 SLICE_ROWS = 1_000_000
@@ -65,7 +67,7 @@ def follow(lake: Lake, incremental: Incremental, prefix: Prefix) -> Iterator[int
         crash.point(crash.Point.FLOW_WRITTEN)
         digest = write_rows(_carried_file(lake, incremental, this.number), stepped.carried)
         ended = replace(this, after=this.up_to, up_to=None, carried=digest, rings_at=stepped.rings_at)
-        step_file(lake, incremental.name).write(ended)
+        _note(lake, incremental, ended)
         _carried_file(lake, incremental, this.number - 1).local.unlink(missing_ok=True)
         yield len(stepped.rows)
 
@@ -117,9 +119,13 @@ def _begun(lake: Lake, incremental: Incremental, prefix: Prefix) -> FlowStep | N
     if this.up_to is None:
         following = incremental.next_step(lake, this, prefix)
         if following is not None:
-            step_file(lake, incremental.name).write(following)
+            _note(lake, incremental, following)
         return following if following is not None and following.up_to is not None else None
     return this
+
+
+def _note(lake: Lake, incremental: Incremental, this: FlowStep) -> None:
+    step_file(lake, incremental.name).write(replace(this, noted_at=to_micros(datetime.now(UTC))))
 
 
 def by_event_time(lake: Lake, this: FlowStep, prefix: Prefix, plan: str, readings: str) -> FlowStep | None:

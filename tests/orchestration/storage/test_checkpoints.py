@@ -1,11 +1,13 @@
 """What the logs of a checkpoint say, in both of Spark's formats."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from orchestration.location import Location
 from orchestration.storage.checkpoints import DamagedCheckpointError, Offsets, last_batch, offsets
+from orchestration.utc import EPOCH
 
 WHOLE = '{"batchWatermarkMs":1000,"batchTimestampMs":2000,"conf":{}}'
 
@@ -26,7 +28,7 @@ def test_sources_are_known_by_their_names_or_their_places(
 ) -> None:
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "7").write_text("\n".join([version, WHOLE, *lines]))
-    assert offsets(Location(tmp_path), 7) == Offsets(1000, read)
+    assert offsets(Location(tmp_path), 7) == Offsets(EPOCH + timedelta(seconds=2), 1000, read)
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v1\n{", "v1\n[]\n"])

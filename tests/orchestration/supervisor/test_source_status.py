@@ -1,7 +1,6 @@
 """`tidemark status` of sources: how far each is, whether it is up, and what waits, from what the lake remembers."""
 
 import json
-import os
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,12 +15,12 @@ from orchestration.connectors.outages import begin_outage
 from orchestration.connectors.sources.all import source_of, sources
 from orchestration.connectors.sources.spool_records import encoded, segment_file
 from orchestration.jobs.bronze import EVENTS, commit_batch, poll
-from orchestration.storage.delta import log_of, version_of
+from orchestration.storage.delta import version_of
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore, ensure
 from orchestration.supervisor.status import SOURCE_COLUMNS, note_ends, source_status
 from tests.collectors import write_conf
-from tests.lakes import land, table
+from tests.lakes import commit_at, land, table
 
 NOW = datetime.now(UTC)
 MARK = b"12345678"
@@ -98,8 +97,7 @@ def test_the_rows_of_the_last_hour_are_those_of_commits_within_it(tmp_path: Path
         land(tmp_path, f"{number}.json", [b"{}"] * 10**number)
         take(conf)
     for version, minutes in enumerate((90, 80, 50, 1)):
-        then = (NOW - timedelta(minutes=minutes)).timestamp()
-        os.utime(log_of(events, version).local, (then, then))
+        commit_at(events, version, NOW - timedelta(minutes=minutes))
     assert (version_of(events), of(conf, "plant")["rows_last_hour"], of(conf, "web")["rows_last_hour"]) == (3, 110, 0)
     assert of(conf, "plant", NOW + timedelta(minutes=30))["rows_last_hour"] == 100
     assert source_offsets(events)["plant"].rows == len(table(conf, EVENTS)) == 111

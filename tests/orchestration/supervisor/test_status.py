@@ -1,7 +1,6 @@
 """`tidemark status`: what it says of logs and checkpoints as Spark leaves them."""
 
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ from gold.windows.spec import Group
 from orchestration import flows as wired
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage.generations import active_generation
 from orchestration.supervisor.status import FLOW_COLUMNS, flow_status, flows
 from silver.aggregation import Aggregation
 from silver.metric import Metric
-from tests.lakes import bare_conf
+from tests.lakes import bare_conf, commit_at
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GROUPS = {
@@ -36,19 +36,18 @@ def append(table: Path, count: int, at: datetime, **columns: list[int]) -> None:
     """A version of `count` rows, committed at that time."""
     rows = {name: pa.array(values, pa.int64()) for name, values in ({"number": list(range(count))} | columns).items()}
     write_deltalake(table, pa.table(rows), mode="append")
-    os.utime(table / f"_delta_log/{DeltaTable(table).version():020d}.json", (at.timestamp(), at.timestamp()))
+    commit_at(Location(table), DeltaTable(table).version(), at)
 
 
 def finished(checkpoint: Path, batch: int, watermark: datetime | None, *offsets: dict[str, Any]) -> None:
-    """A batch as Spark notes it, committed at noon."""
+    """A batch as Spark notes it, begun at noon."""
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
     named = (f"source_{n}:{json.dumps(offset)}" for n, offset in enumerate(offsets))
-    lines = ["v2", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0}), "empty:-", *named]
+    lines = ["v2", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": int(NOON.timestamp() * 1000)}), "empty:-", *named]
     (checkpoint / "offsets" / str(batch)).write_text("\n".join(lines))
-    commit = checkpoint / "commits" / str(batch)
-    commit.write_text("v1\n" + json.dumps({"nextBatchWatermarkMs": int(watermark.timestamp() * 1000) if watermark else 0}))
-    os.utime(commit, (NOON.timestamp(), NOON.timestamp()))
+    ends = json.dumps({"nextBatchWatermarkMs": int(watermark.timestamp() * 1000) if watermark else 0})
+    (checkpoint / "commits" / str(batch)).write_text(f"v1\n{ends}")
 
 
 def read_up_to(table: Path, version: int, index: int) -> dict[str, Any]:
