@@ -1,4 +1,4 @@
-"""The jars that Spark needs beside those in pyspark: fetched once, checked against conf/jars.lock at every start, offline from then on."""
+"""The jars that Spark needs beside those in pyspark: fetched once, checked against their lock at every start, offline from then on."""
 
 import hashlib
 import re
@@ -17,12 +17,14 @@ from orchestration.engine.java import cache, java_command, require_java
 from orchestration.errors import TidemarkError
 from orchestration.storage.lease import holding
 
+OF_SPARK, OF_S3 = files("conf") / "jars.lock", files("conf") / "jars-s3.lock"
+"""The locks: what each lake needs, and what one on an object store needs besides."""
 LINE = re.compile(r"^(?P<group>[^#:\s]+):(?P<name>[^:\s]+):(?P<version>[^:\s]+) sha256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of conf/jars.lock; `sha256` is in lower-case hex."""
+    """One line of a lock; `sha256` is in lower-case hex."""
 
     group: str
     name: str
@@ -37,7 +39,7 @@ class Jar:
 def fetched(lock: Traversable | None = None) -> list[Path]:
     """All jars of a lock (None: conf/jars.lock), with the right bytes; what is missing is fetched. TidemarkError where that fails."""
     folder = cache() / "jars"
-    jars = locked((lock or files("conf") / "jars.lock").read_text())
+    jars = locked((lock or OF_SPARK).read_text())
     if missing := absent(jars, folder):
         with sole_fetcher() as scratch:
             # Looked at again: another process may have fetched them while this one waited.
@@ -46,9 +48,9 @@ def fetched(lock: Traversable | None = None) -> list[Path]:
     return [folder / jar.file_name for jar in jars]
 
 
-def missing_jars() -> list[Jar]:
-    """List the jars of conf/jars.lock that the first run will fetch."""
-    return absent(locked((files("conf") / "jars.lock").read_text()), cache() / "jars")
+def missing_jars(lock: Traversable | None = None) -> list[Jar]:
+    """List the jars of a lock (None: conf/jars.lock) that the first run will fetch."""
+    return absent(locked((lock or OF_SPARK).read_text()), cache() / "jars")
 
 
 def locked(text: str) -> list[Jar]:
@@ -62,7 +64,7 @@ def absent(jars: Sequence[Jar], folder: Path) -> list[Jar]:
     wrong = [jar for jar in jars if jar not in missing and not is_right(jar, folder / jar.file_name)]
     for jar in wrong:
         (folder / jar.file_name).unlink(missing_ok=True)
-        print(f"tidemark: {folder / jar.file_name} is not the file that conf/jars.lock names: deleted", file=sys.stderr)
+        print(f"tidemark: {folder / jar.file_name} is not the file that the lock of the jars names: deleted", file=sys.stderr)
     return missing + wrong
 
 
@@ -82,12 +84,12 @@ def fetch(jars: Sequence[Jar], folder: Path, scratch: Path) -> None:
         if not path.is_file():
             raise TidemarkError(
                 f"{jar.group}:{jar.name}:{jar.version} could not be fetched ({trouble}): check the network or its proxy and try again, "
-                f"or copy the files that conf/jars.lock names into {folder}."
+                f"or copy the files that conf/jars*.lock name into {folder}."
             )
         if not is_right(jar, path):
             path.unlink()
             raise TidemarkError(
-                f"{jar.file_name} was fetched, but its bytes are not those that conf/jars.lock names: deleted; the repository or a proxy "
+                f"{jar.file_name} was fetched, but its bytes are not those that its lock names: deleted; the repository or a proxy "
                 f"on the way altered it, so try another network, or copy the right file into {folder}."
             )
         path.replace(folder / jar.file_name)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from orchestration.conf.model import Engine
 from orchestration.conf.spark_options import SETTINGS
 from orchestration.engine.java import LEAST_HEAP, class_archive_option, heap_of
+from orchestration.engine.s3a import S3A
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a process that spark-submit started; its JVM runs already."""
@@ -26,27 +27,35 @@ HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStor
 ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None, changes: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process. What the JVM prints goes to `log`, or to the error stream. `changes`: settings instead of ours."""
-    settings, ours = settings_of(engine, jars), "spark.driver.extraJavaOptions"
+def spark_session(
+    engine: Engine, jars: Sequence[Path], log: Path | None = None, changes: Mapping[str, str] | None = None, store: S3A | None = None
+) -> SparkSession:
+    """The session of this process. What the JVM prints goes to `log`, or to the error stream. `changes`: settings instead of ours.
+
+    `store`: for a lake on an object store.
+    """
+    settings, ours = settings_of(engine, jars, store), "spark.driver.extraJavaOptions"
     settings |= {**(changes or {}), ours: f"{settings[ours]} {(changes or {}).get(ours, '')}"}
     # Workers otherwise run the python3 of the PATH, which may be another version.
     os.environ["PYSPARK_PYTHON"] = engine.settings.get("spark.pyspark.python", sys.executable)
     if SparkContext._gateway is None:
+        if store:
+            store.extend_class_path()
         _start_jvm(settings, log)
     builder = SparkSession.builder.appName("tidemark")
-    for key, value in settings.items():
+    # The store's settings hold its keys: they go straight into the session, and not by the command line of the JVM, which all can read.
+    for key, value in (settings | {**(store.settings if store else {})}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def settings_of(engine: Engine, jars: Sequence[Path]) -> dict[str, str]:
+def settings_of(engine: Engine, jars: Sequence[Path], store: S3A | None = None) -> dict[str, str]:
     """Return the settings of a session. Under spark-submit, master and jars are those of its command line, unless conf names a master."""
     settings = {**engine.settings, **SETTINGS, **_of_engine(engine), "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
     if engine.master is not None:
         # For executors, as their machines may have no cache of jars. Not on this machine alone: it would copy every jar at every start,
         # and hide its classes from a class-data archive.
-        settings |= {"spark.master": engine.master, "spark.jars": ",".join(map(str, jars))}
+        settings |= {"spark.master": engine.master, "spark.jars": ",".join(map(str, [*jars, *(store.jars if store else [])]))}
     elif SUBMITTED not in os.environ:
         settings["spark.master"] = f"local[{engine.cores}]"
     return settings

@@ -60,7 +60,7 @@ def test_a_damaged_jar_is_named_deleted_and_fetched_again(
     java_that(tmp_path, monkeypatch, f"{RETRIEVES} printf '{GOOD.decode()}' > $out/{JAR.file_name}")
     jars.fetched()
     assert (folder / JAR.file_name).read_bytes() == GOOD
-    assert f"{folder / JAR.file_name} is not the file that conf/jars.lock names: deleted" in capsys.readouterr().err
+    assert f"{folder / JAR.file_name} is not the file that the lock of the jars names: deleted" in capsys.readouterr().err
 
 
 def test_without_a_network_the_sentence_names_the_jar_and_the_way_out(
