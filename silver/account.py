@@ -21,9 +21,7 @@ KEY_AND_IDENTITY = [*KEYS, *IDENTITY, "value"]
 BROKEN_COLUMNS = ["broken_rules", *KEYS, "value", "source", "ingested_at", *IDENTITY, "parts"]
 DUPLICATE_COLUMNS = [*KEYS, "value", "source", "ingested_at", *IDENTITY, "parts", *KEPT, "is_conflict"]
 OF_QUARANTINED_EVENT = ["payload", "header", "position", "received_at"]
-CONTENT = ["source", "payload", "header", "position"]
-"""All that decides what an event is, beside when it was ingested."""
-MAX_QUARANTINE_BYTES, MAX_COPIED_ROWS = 32 * 1024 * 1024, 100_000
+MAX_QUARANTINE_BYTES = 32 * 1024 * 1024
 
 
 def among(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left semi") -> pa.Table:
@@ -77,29 +75,6 @@ def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:
     rows = broken.append_column("event", places)
     for piece in _slices(rows, lengths.take(places), MAX_QUARANTINE_BYTES):
         yield _beside(piece.drop_columns("event"), of_event.take(piece["event"]))
-
-
-def copies(events: pa.Table, originals: Iterable[pa.Table], by_position: Sequence[str]) -> pa.Table:
-    """Events that hold what one of `originals`, of the same bronze batch, does, byte for byte; `kept_row`: the first of these. What is true
-    of the one is then true of the other. `by_position`: sources of which the name of a file or the topic is read as well."""
-    alike, candidates = ["bronze_batch", *CONTENT], _comparable(events, by_position)
-    pairs = []
-    for piece in originals:
-        first = _comparable(piece, by_position).group_by(alike, use_threads=False).aggregate([("bronze_row", "min")])
-        pairs.append(candidates.join(first, keys=alike, join_type="inner").select([*OF_EVENT, "bronze_row_min"]))
-    return pa.concat_tables(pairs).group_by(OF_EVENT).aggregate([("bronze_row_min", "min")]).rename_columns([*OF_EVENT, "kept_row"])
-
-
-def duplicates_of(copies: pa.Table, readings: pa.Table) -> Iterator[pa.Table]:
-    """Rows of silver.duplicates, in pieces: a copy of each of those `readings` that are of an event that `copies` are copies of."""
-    of_kept = readings.rename_columns(["kept_row" if name == "bronze_row" else name for name in readings.column_names])
-    original = ["bronze_batch", "kept_row"]
-    copies = copies.join(of_kept.group_by(original).aggregate([([], "count_all")]), keys=original, join_type="inner")
-    for piece in _slices(copies, copies["count_all"], MAX_COPIED_ROWS):
-        rows = piece.drop_columns("count_all").join(of_kept, keys=original, join_type="inner")
-        rows = rows.append_column("kept_batch", rows["bronze_batch"]).append_column("kept_part", rows["part"])
-        rows = rows.append_column("is_conflict", pa.repeat(False, len(rows)))
-        yield _of_retry(rows.select(DUPLICATE_COLUMNS), None)
 
 
 def spans(times: pa.ChunkedArray, most: int) -> list[tuple[int, int]]:
@@ -156,13 +131,6 @@ def _is_kept() -> pc.Expression:
 
 def _of_retry(rows: pa.Table, number: int | None) -> pa.Table:
     return rows.append_column("retry", pa.array([number] * len(rows), pa.int64()))
-
-
-def _comparable(events: pa.Table, by_position: Sequence[str]) -> pa.Table:
-    """In Arrow, null is not equal to null."""
-    position = pc.if_else(pc.is_in(events["source"], pa.array(by_position, pa.string())), events["position"], "")
-    columns = {"header": pc.fill_null(events["header"], ""), "position": position}
-    return pa.table({name: columns.get(name, events[name]) for name in [*OF_EVENT, *CONTENT]})
 
 
 def _slices(rows: pa.Table, sizes: pa.ChunkedArray, most: int) -> Iterator[pa.Table]:

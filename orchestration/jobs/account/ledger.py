@@ -7,14 +7,12 @@ the tables, and repeats exactly that: Delta refuses what is there already.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import chain
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -32,13 +30,10 @@ from orchestration.jobs.ranges import Range, pieces, range_after
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import written_by
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
-from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.row_pieces import merged
 from orchestration.storage.silver_inputs import former_configs
 from silver import account
-from silver.policy import FormerConfig
-from silver.schema import KEYS
 
 TABLES = ("silver.quarantine", "silver.late", "silver.duplicates")
 
@@ -100,11 +95,6 @@ class _Account:
     incomplete: pa.Table
     scratch: Path
     is_pending: bool
-    copies: list[pa.Table] = field(default_factory=list)
-
-    @cached_property
-    def former(self) -> list[FormerConfig]:
-        return former_configs(self.lake, self.batches.after)
 
     def write(self) -> Counts:
         """To each measurement what becomes of it; nothing to a table that gets nothing. Quarantine first: see account.split_as_decided."""
@@ -115,9 +105,7 @@ class _Account:
         stored = {"silver.readings": f"bronze_batch <= {self.batches.up_to}", "silver.late": f"bronze_batch <= {self.batches.after}"}
         find_kept(self.lake, good, with_kept, stored)
         counts += self._append("silver.late", map(account.late, rows_of(with_kept)))
-        return counts + self._append(
-            "silver.duplicates", chain(map(account.duplicates, rows_of(with_kept)), self._duplicates_of_readings())
-        )
+        return counts + self._append("silver.duplicates", map(account.duplicates, rows_of(with_kept)))
 
     def _append(self, name: str, rows: Iterable[pa.Table]) -> Counts:
         counts = append_once(self.lake, name, rows, self.lake.app_id(LEDGER_FLOW, name), self.batches.up_to)
@@ -126,41 +114,18 @@ class _Account:
         return counts
 
     def _quarantine(self, add_good: Callable[[pa.Table], None]) -> Iterator[pa.Table]:
-        """Rows for silver.quarantine; what is not among them goes to `add_good`, or to `copies`."""
-        split = account.split
+        """Rows for silver.quarantine; good measurements go to `add_good`."""
+        split, former = account.split, former_configs(self.lake, self.batches.after)
         if self.is_pending:
             recorded = pa.concat_tables(self._of_events("silver.quarantine", account.IDENTITY))
             split = partial(account.split_as_decided, quarantined=recorded)
         readings = pa.concat_tables(self._of_events("silver.readings", account.IDENTITY, "parts is null or parts <> 1"))
         for events in filter(len, merged(self._of_events("bronze.events", "*"))):
-            self.copies.append(self._copies(events))
-            others = account.among(events, account.OF_EVENT, self.copies[-1], "left anti")
-            for measurements in judged_events(self.lake, others, self.former):
+            for measurements in judged_events(self.lake, events, former):
                 broken, good = split(account.without_readings(measurements, readings))
                 add_good(good)
-                yield from account.quarantine(broken, others)
-
-    def _copies(self, events: pa.Table) -> pa.Table:
-        """Find events that came a second time, byte for byte, as they do if a sender got no answer: no rule need judge them. Where what
-        came with the payload counts too, these may have times of their own."""
-        shapes = [*payload_formats(self.lake.conf).items(), *chain.from_iterable(former.config.shapes.items() for former in self.former)]
-        by_position = sorted({name for name, shape in shapes if "position" in shape.beside})
-        payloads, batches = events["payload"].combine_chunks(), pc.min_max(events["bronze_batch"]).as_py()
-        timed = pa.array(sorted({name for name, shape in shapes if shape.beside - {"position"}}), pa.string())
-        events = events.filter(pc.invert(pc.is_in(events["source"], timed)))
-        columns, of_batches = ", ".join((*account.OF_EVENT, *account.CONTENT)), "bronze_batch between {min} and {max}".format(**batches)
-        same = (
-            account.among(rows.filter(pc.is_in(rows["payload"], payloads)), account.OF_EVENT, self.incomplete, "left anti")
-            for rows in pieces(self.lake, "bronze.events", f"select {columns} from rows where {of_batches}")
-        )
-        return account.copies(events, same, by_position)
-
-    def _duplicates_of_readings(self) -> Iterator[pa.Table]:
-        copies = pa.concat_tables(self.copies)
-        if len(copies):
-            columns = ", ".join((*KEYS, "value", "source", "ingested_at", *account.IDENTITY, "parts"))
-            for rows in pieces(self.lake, "silver.readings", f"select {columns} from rows where {self.batches.sql()}"):
-                yield from account.duplicates_of(copies, rows)
+                if len(broken):  # it reads all payloads of these events
+                    yield from account.quarantine(broken, events)
 
     def _of_events(self, name: str, columns: Iterable[str], where: str = "true") -> Iterator[pa.Table]:
         return of_events(self.lake, name, columns, f"{self.batches.sql()} and ({where})", self.incomplete)

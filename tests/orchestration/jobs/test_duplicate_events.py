@@ -1,12 +1,10 @@
-"""The ledger where events came twice: the same account, whether by rules or by their bytes, and in pieces of any size."""
+"""The ledger where events came twice: the same account in pieces of any size."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -14,11 +12,9 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
-from orchestration.engine.lake import Lake
-from orchestration.jobs.account import ledger, measurements
+from orchestration.jobs.account import measurements
 from orchestration.storage import row_pieces
 from silver import account
-from silver.policy import FormerConfig
 from silver.schema import DUPLICATES
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, minutes, multiset, run, table
@@ -29,11 +25,9 @@ ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics
 SILVER = ("bronze.events", "silver.readings", "silver.ledger")
 OF_A_DUPLICATE = [name for name in DUPLICATES.names if name != "ingested_at"]
 
-NO_COPIES = pa.table({name: pa.array([], pa.int64()) for name in ("bronze_batch", "bronze_row", "kept_row")})
 
-
-def accounted(spark: SparkSession, folder: Path) -> tuple[dict[str, Any], list[int]]:
-    """What the account has, by table, and how many events were judged by rules each time."""
+def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """What the account has, by table."""
     plain = conf(folder, groups={})
     made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", ROOMS, LandingFolder(folder / "rooms", settle_seconds=0.0))})
     lines = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
@@ -41,41 +35,27 @@ def accounted(spark: SparkSession, folder: Path) -> tuple[dict[str, Any], list[i
     land(folder, "1.json", [*lines, lines[3], lines[3], "{broken", "{broken", other])
     for name in ("oven", "fridge"):  # the same bytes, another device
         land(folder, f"{name}.csv", ["T,when,P", "1,2026-01-05 01:00,2", "1,2026-01-05 01:00,2"], "rooms")
-    judged: list[int] = []
-
-    def counting(lake: Lake, events: pa.Table, former: Sequence[FormerConfig]) -> Iterator[pa.Table]:
-        judged.append(len(events))
-        return measurements.judged_events(lake, events, former)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "judged_events", counting)
-        run(made, spark, SILVER)
+    run(made, spark, SILVER)
     kinds = {"duplicates": OF_A_DUPLICATE, "quarantine": ["payload", "source"], "late": ["value"]}
-    return {name: multiset(table(made, f"silver.{name}"), columns) for name, columns in kinds.items()}, judged
+    return {name: multiset(table(made, f"silver.{name}"), columns) for name, columns in kinds.items()}
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[int]]:
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return accounted(spark, tmp_path_factory.mktemp("whole"))
 
 
-def test_an_event_is_the_same_whether_it_is_known_by_its_bytes_or_by_its_measurements(
-    whole: tuple[dict[str, Any], list[int]], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(account, "copies", lambda *_: NO_COPIES)
-    by_measurements, judged = accounted(spark, tmp_path)
-    assert (by_measurements, judged) == (whole[0], [7])
-    assert (sum(by_measurements["duplicates"].values()), whole[1]) == (7, [3])
+def test_each_measurement_of_an_event_that_came_again_is_a_duplicate(whole: dict[str, Any]) -> None:
+    assert {name: sum(rows.values()) for name, rows in whole.items()} == {"duplicates": 7, "quarantine": 2, "late": 0}
 
 
 def test_the_account_does_not_depend_on_how_it_is_cut(
-    whole: tuple[dict[str, Any], list[int]], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: dict[str, Any], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name in ((row_pieces, "PIECE_ROWS"), (measurements, "KEYS_AT_ONCE"), (measurements, "BATCH_ROWS")):
         monkeypatch.setattr(module, name, 2)
-    for name in ("MAX_QUARANTINE_BYTES", "MAX_COPIED_ROWS"):
-        monkeypatch.setattr(account, name, 1)
-    assert accounted(spark, tmp_path)[0] == whole[0]
+    monkeypatch.setattr(account, "MAX_QUARANTINE_BYTES", 1)
+    assert accounted(spark, tmp_path) == whole
     groups = {name: row_groups(tmp_path / "lake" / "silver" / name) for name in ("quarantine", "duplicates")}
     assert groups["quarantine"] == 2 < groups["duplicates"]
 
