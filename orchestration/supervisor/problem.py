@@ -20,6 +20,8 @@ class Severity(StrEnum):
 
 ABOUT = ("lake", "part", "conf", "source", "sink", "channel", "gate", "quality", "query", "device", "metric", "job", "alerts")
 """The first word of each subject."""
+STOPS_THE_LAKE = ("lake", "lake disk", "part streams")
+"""Subjects of a critical problem in which nothing is taken in any more."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Problem:
     def about(self) -> str:
         """Return the kind of its subject, one of ABOUT."""
         return self.subject.partition(" ")[0]
+
+    @property
+    def stops_the_lake(self) -> bool:
+        """Say whether nothing is taken in while it lasts; a sink, a gate or a source that fails stops its own part only."""
+        return self.severity is Severity.CRITICAL and self.subject in STOPS_THE_LAKE
 
     @property
     def rank(self) -> tuple[int, float, str]:

@@ -39,7 +39,7 @@ from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.queries import Queries, ViewRequest
 from orchestration.web.readings import readings
-from orchestration.web.security import FormToken, Guarded, form_of, is_foreign, whole
+from orchestration.web.security import HEALTH, FormToken, Guarded, form_of, is_foreign, whole
 from orchestration.web.view import SPAN, View
 
 LOOK_SECONDS = 30.0
@@ -106,6 +106,7 @@ class Site:
             Route("/api/completions", self.completions),
             Route("/api/tables", self.tables),
             Route("/metrics", self.metrics),
+            Route(HEALTH, self.health),
             Mount("/static", StaticFiles(directory=str(files("orchestration.web").joinpath("static")))),
         ]
         return Guarded(Starlette(routes=routes, lifespan=self._life), hosts, token)
@@ -171,6 +172,13 @@ class Site:
         """GET /metrics: for Prometheus."""
         facts = await self._facts.newest(("/", ""))
         return PlainTextResponse(await asyncio.to_thread(self._metrics.text, facts), media_type=MEDIA_TYPE)
+
+    async def health(self, _: Request) -> Response:
+        """GET /healthz: 200 while events are taken in, 503 while the lake stands still or cannot be read; for probes."""
+        facts = await self._facts.recent(STATUS)
+        if isinstance(facts, TidemarkError) or any(problem.stops_the_lake for problem in facts.problems):
+            return PlainTextResponse("the lake stands still: `tidemark status problems` says why\n", 503)
+        return PlainTextResponse("ok\n")
 
     async def act(self, request: Request) -> Response:
         """POST of a form that the page has given out: what it does is done once, then its view is shown; a script gets what went wrong."""
