@@ -62,6 +62,8 @@ OTHERS = {
 is one."""
 SECRET = re.compile(r"(?i)(secret|password|token|access\.?key)(?!.*file$)")
 """Names of secrets, as Spark itself recognizes them, but for names of files."""
+KUBERNETES_SECRET = re.compile(r"spark\.kubernetes\.(executor\.(secretKeyRef|secrets)\..+|container\.image\.pullSecrets)")
+"""Settings whose value is the name of a Secret of Kubernetes."""
 
 
 def problems_of_settings(settings: Mapping[str, str]) -> Iterator[Problem]:
@@ -69,6 +71,6 @@ def problems_of_settings(settings: Mapping[str, str]) -> Iterator[Problem]:
         if name in SETTINGS or name in OTHERS:
             setting = OTHERS.get(name)
             yield Problem(("settings", name), f"is set by Tidemark; {f'write engine.{setting} instead' if setting else 'remove it'}")
-        elif SECRET.search(name):
+        elif SECRET.search(name) and not KUBERNETES_SECRET.fullmatch(name):
             remedy = "set it in the spark-defaults.conf of SPARK_CONF_DIR"
             yield Problem(("settings", name), f"is a secret, which must not stand in a file of the conf; {remedy}")

@@ -36,6 +36,18 @@ def test_a_conf_may_set_nothing_that_a_session_is_started_with() -> None:
     assert refused == ours.keys() - {"spark.executor.memory"}
 
 
+def test_a_conf_names_secrets_of_kubernetes_and_holds_none() -> None:
+    named = (
+        "executor.secretKeyRef.AWS_SECRET_ACCESS_KEY",
+        "executor.secrets.keys",
+        "container.image.pullSecrets",
+        "authenticate.caCertFile",
+    )
+    held = ("authenticate.oauthToken", "executor.secret", "driver.secretKeyRef.KEY")
+    settings = {f"spark.kubernetes.{name}": "tidemark:key" for name in (*named, *held)}
+    assert [problem.path[-1] for problem in problems_of_settings(settings)] == [f"spark.kubernetes.{name}" for name in held]
+
+
 def test_rows_behind_an_empty_piece_of_an_arrow_table_are_not_lost(spark: SparkSession) -> None:
     rows = pa.table({"n": [1, 2, 3]})
     pieces = pa.concat_tables([rows, rows.slice(0, 0), rows])

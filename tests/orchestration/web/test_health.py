@@ -8,7 +8,7 @@ import pytest
 from orchestration.conf.load import load
 from orchestration.location import Location
 from orchestration.storage.lease import sole_writer
-from orchestration.supervisor.service_state import PartState, ServiceState, folder_of, write_service
+from orchestration.supervisor.service_state import PartState, ServiceState, State, folder_of, write_service
 from tests.collectors import write_conf
 from tests.pages import Served, served
 
@@ -35,7 +35,7 @@ def server(conf: Path) -> Iterator[Served]:
         yield running
 
 
-def is_up(lake: Location, streams: str, page: str = "running") -> None:
+def is_up(lake: Location, streams: State, page: State = "running") -> None:
     parts = [PartState(name, state, None, None, SINCE, 0, "odd") for name, state in (("streams", streams), ("page", page))]
     write_service(lake, ServiceState(1, parts))
 
@@ -50,7 +50,7 @@ def test_a_probe_needs_no_token_and_no_name_of_the_page_and_reads_nothing_of_the
     ("streams", "page", "code"), [("running", "stopped", 200), ("waiting", "running", 200), ("stopped", "running", 503)]
 )
 def test_streams_that_are_stopped_stop_the_lake_and_those_that_begin_again_do_not(
-    conf: Path, lake: Location, streams: str, page: str, code: int
+    conf: Path, lake: Location, streams: State, page: State, code: int
 ) -> None:
     with sole_writer(folder_of(lake)):
         is_up(lake, streams, page)
