@@ -18,17 +18,22 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from orchestration import crash
-from orchestration.errors import HeldError
+from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
 from orchestration.storage.lease import TAKEN_OVER, lease_above
+from orchestration.storage.row_digest import INFO, row_digest
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 MAX_SMALL_FILES = 100
 FULL_BYTES = 100 * 1024 * 1024
 """A file of this size is left as it is."""
+OTHER_ROWS = (
+    "compaction of {} is refused: its {} small files hold {}, and what was to replace them holds {}. Nothing was committed.\n"
+    "  Run `tidemark verify --everything`: the disk or the memory of this machine may be damaged."
+)
 SIMPLE = (pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.timestamp("us", "UTC"))
 """Types of which a commit tells the ends, where a table does not say of which columns it does."""
 _LOCKS: defaultdict[Location, threading.Lock] = defaultdict(threading.Lock)
@@ -149,16 +154,31 @@ def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
 
 
 def compact(path: Location, target_bytes: int, partition: str | None = None, order: str | None = None) -> None:
-    """Put small files together, of one partition or of a table without. `order`: columns by which each large file is sorted."""
+    """Put small files together, of one partition or of a table without. `order`: columns by which each large file is sorted.
+
+    The commit has a digest of the rows. TidemarkError, and no commit, where the large files hold other rows than the small ones.
+    """
     shape = file_shape(path)
     of_partition = {shape.partition: partition} if shape.partition else {}
     small = [file for file in _files(path) if file.size < target_bytes and file.partition == of_partition]
     together = [files for files in gather(small, lambda file: (0, file.size), target_bytes) if len(files) > 1]
     rows = (_in_order(shape, files, order) if order else merged(*(_rows(shape, file) for file in files)) for files in together)
-    large = [write_file(shape, pieces) for pieces in rows]
+    large = [*filter(None, (write_file(shape, pieces) for pieces in rows))]
     if together:
-        commit(path, filter(None, large), removed=[*chain(*together)], is_rearranged=True)
+        replaced = [*chain(*together)]
+        commit(path, large, removed=replaced, info={INFO: _kept_rows(path, shape, replaced, large)}, is_rearranged=True)
         open_table(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
+
+
+def _kept_rows(path: Location, shape: FileShape, replaced: Sequence[DataFile], large: Sequence[DataFile]) -> str:
+    """Return the digest of the rows of files that replace others; refuse files with other rows, and delete them."""
+    in_files = pa.schema([field for field in shape.columns if field.name != shape.partition])
+    before, after = (row_digest((str(shape.folder / file.path) for file in files), in_files) for files in (replaced, large))
+    if before != after:
+        for file in large:
+            (shape.folder / file.path).unlink()
+        raise TidemarkError(OTHER_ROWS.format(path, len(replaced), before, after))
+    return after
 
 
 def compact_many(path: Location) -> None:

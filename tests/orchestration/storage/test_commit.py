@@ -13,9 +13,13 @@ from pyspark.sql import SparkSession
 
 from bronze.events import File, events, identified, lines
 from bronze.schema import EVENTS, EVENTS_PARTITION, INSTANT
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage import commit
 from orchestration.storage.commit import append_pieces, append_rows, compact
-from orchestration.storage.delta import LOG, OF_LOG, files_of, open_table, sum_up
+from orchestration.storage.data_files import write_file
+from orchestration.storage.delta import LOG, OF_LOG, actions, files_of, log_of, open_table, sum_up
+from orchestration.storage.row_digest import INFO, row_digest
 from orchestration.storage.tables import Table, ensure
 
 AT = datetime(2026, 11, 24, 11, 18, 48, 972_426, UTC)
@@ -126,6 +130,29 @@ def test_a_compacted_file_is_sorted_and_holds_the_same_rows(tmp_path: Path) -> N
     assert found.to_pylist() == sorted(rows, key=lambda row: (row["device_group"], row["window_end"]))
     assert found.schema.equals(schema)
     assert (open_table(path).transaction_version("app"), [*path.glob(".sorting*")]) == (1, [])
+
+
+def test_a_compaction_writes_down_a_digest_of_its_rows_and_one_that_loses_changes_or_doubles_a_row_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Location(tmp_path / "table")
+    rows = pa.table(
+        {"at": pa.array([AT, None, AT], INSTANT), "names": [["a"], [None, "b"], None], "a": [1.0, 2.0, None], "b": [2.0, 1.0, 3.0]}
+    )
+    for n in range(3):
+        append_rows(path, rows.slice(n, 1), "app", n)
+    whole = open_table(path).to_pyarrow_table().sort_by("b")
+    small = [*map(str, path.local.glob("*.parquet"))]
+    swapped = whole.select(["at", "names", "b", "a"]).rename_columns(whole.column_names)
+    for wrong in (whole[:2], swapped, pa.concat_tables([whole, whole[:1]])):
+        with monkeypatch.context() as patch:
+            patch.setattr(commit, "write_file", lambda shape, _, wrong=wrong: write_file(shape, iter([wrong])))
+            with pytest.raises(TidemarkError, match=r"compaction of .* is refused: its 3 small files hold 3 rows"):
+                compact(path, 10**6)
+        assert (open_table(path).version(), len([*path.local.glob("*.parquet")])) == (3, 3)
+    compact(path, 10**6)
+    (entry,) = actions(log_of(path, 4).local, "commitInfo")
+    assert entry["commitInfo"][INFO] == row_digest(small, rows.schema) == row_digest(small[::-1], rows.schema)
 
 
 @pytest.fixture
