@@ -11,6 +11,7 @@ import pytest
 from orchestration.engine import jars
 from tests.canary import command_lines, texts_with
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+from tests.s3_proxy import Proxy
 
 ON_A_STORE = """
 import os, sys
@@ -38,11 +39,12 @@ def test_spark_reads_and_writes_a_store_with_the_keys_of_conf_or_of_the_environm
     named: str, store: Store, tmp_path: Path
 ) -> None:
     key, secret = named.split()
-    command = [sys.executable, "-c", ON_A_STORE, str(tmp_path / "log"), f"s3://{store.bucket()}/lake", store.endpoint]
-    with command_lines() as shown:
+    with command_lines() as shown, Proxy(tmp_path, store.endpoint).running() as proxy:
+        command = [sys.executable, "-c", ON_A_STORE, str(tmp_path / "log"), f"s3://{store.bucket()}/lake", proxy.endpoint]
         ended = subprocess.run(command, env=os.environ | {key: ACCESS_KEY, secret: SECRET_KEY}, capture_output=True, text=True, check=False)
+        assert proxy.counts("_delta_log/0+.json$")["PUT"] == 1
     assert ended.returncode == 0, ended.stderr[-3000:]
-    assert f"rows 40 of a worker [{len(store.endpoint)}, {len(SECRET_KEY)}]" in ended.stdout
+    assert f"rows 40 of a worker [{len(proxy.endpoint)}, {len(SECRET_KEY)}]" in ended.stdout
     assert any(b"SparkSubmit" in line for line in shown)
     assert texts_with(SECRET_KEY, [*shown, ended.stdout, ended.stderr, (tmp_path / "log").read_text()]) == []
 

@@ -1,0 +1,271 @@
+"""A proxy before an S3 store, a process of its own: it counts requests by kind, delays them, and does to some what networks do.
+
+Requests go through as they are, `Host` too, so their signatures hold. It reads of HTTP what it takes to know where each message ends.
+"""
+
+import asyncio
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+from urllib.request import urlopen
+
+from tests.server_process import ServerProcess, free_ports
+from tests.waiting import until
+
+ROOT = Path(__file__).resolve().parent.parent
+KINDS = ("GET", "HEAD", "LIST", "PUT", "COPY", "DELETE")
+"""As stores bill them: the parts of a large PUT are PUT, and a DELETE of many keys is one."""
+CONTROL = "/-/"
+"""Before the paths that the proxy answers itself; no bucket has that name."""
+PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Happens to every nth request of these kinds whose key has the pattern, so many times at most.
+
+    `lose`: the request is done, and its answer cut off. `refuse`: it is not done, and answered 503. `cut`: the connection ends in the
+    middle of it. `delay`: it waits so many seconds.
+    """
+
+    does: Literal["lose", "refuse", "cut", "delay"]
+    kinds: Sequence[str] = KINDS
+    key: str = ""
+    every: int = 1
+    most: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that has ended. `status`: 0 where no answer came. `done_to_it`: the faults that it met."""
+
+    kind: str
+    key: str
+    status: int
+    sent_bytes: int
+    received_bytes: int
+    done_to_it: Sequence[str]
+
+
+class Proxy(ServerProcess):
+    """Clients take its `endpoint` in place of the store's."""
+
+    def __init__(self, folder: Path, store: str) -> None:
+        """`store`: its endpoint."""
+        self._folder, self._store = folder, store
+        (self._port,) = free_ports(1)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.s3_proxy", str(self._port), self._store]
+        self.launch(command, self._folder / "proxy.log", cwd=ROOT)
+        until(lambda: self.listens(self._port))
+
+    def set_faults(self, *faults: Fault, seconds: float = 0.0) -> None:
+        """These alone from now on, and so much latency for every request."""
+        meant = [asdict(fault) for fault in faults] + ([asdict(Fault("delay", seconds=seconds))] if seconds else [])
+        self._control("faults", json.dumps(meant).encode())
+
+    def requests(self) -> list[Request]:
+        """List what has ended since the start, or since `forget`."""
+        return [Request(**request) for request in json.loads(self._control("requests"))]
+
+    def counts(self, key: str = "") -> Counter[str]:
+        """Count them by kind; those whose key has the pattern."""
+        return Counter(request.kind for request in self.requests() if re.search(key, request.key))
+
+    def forget(self) -> None:
+        self._control("forget", b"")
+
+    def _control(self, path: str, body: bytes | None = None) -> bytes:
+        with urlopen(f"{self.endpoint}{CONTROL}{path}", body) as answer:
+            content: bytes = answer.read()
+        return content
+
+
+class Forwarder:
+    """What the process does."""
+
+    def __init__(self, store: str) -> None:
+        address = urlsplit(store)
+        self._host, self._port = address.hostname, address.port
+        self._faults: dict[Fault, list[int]] = {}
+        """How many requests each could meet, and how many it met."""
+        self._requests: list[Request] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        store: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        try:
+            while True:
+                head = Head(await reader.readuntil(b"\r\n\r\n"))
+                if head.path.startswith(CONTROL):
+                    await self._answer(head, reader, writer)
+                    continue
+                if store is None or store[0].at_eof():
+                    store = await asyncio.open_connection(self._host, self._port)
+                await self._forward(head, (reader, writer), store)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # one of the two has ended it, or a fault
+        finally:
+            for side in (writer, store[1] if store else None):
+                if side:
+                    side.close()
+
+    async def _forward(self, head: "Head", client: "Side", store: "Side") -> None:
+        faults, sent, received, status = self._met(head), 0, 0, 0
+        done = [fault.does for fault in faults]
+        try:
+            await asyncio.sleep(sum(fault.seconds for fault in faults))
+            if head.waits_for_word:
+                client[1].write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if "refuse" in done:
+                await body(head, client[0], None)
+                client[1].write(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
+                status = 503
+                return
+            store[1].write(head.without_word)
+            sent = await body(head, client[0], store[1], half="cut" in done)
+            answer = Head(await store[0].readuntil(b"\r\n\r\n"))
+            lost = "lose" in done
+            received = 0 if answer.has_no_body_after(head) else await body(answer, store[0], None if lost else client[1], before=answer.raw)
+            if lost:
+                raise ConnectionResetError
+            if answer.has_no_body_after(head):
+                client[1].write(answer.raw)
+            status = answer.status
+            await client[1].drain()
+        finally:
+            self._requests.append(Request(head.kind, head.key, status, sent, received, done))
+
+    def _met(self, head: "Head") -> list[Fault]:
+        met = []
+        for fault, counted in self._faults.items():
+            if head.kind in fault.kinds and re.search(fault.key, head.key) and (fault.most is None or counted[1] < fault.most):
+                counted[0] += 1
+                if counted[0] % fault.every == 0:
+                    counted[1] += 1
+                    met.append(fault)
+        return met
+
+    async def _answer(self, head: "Head", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        content = await reader.readexactly(int(head.headers.get("content-length", 0)))
+        answer = b""
+        match head.path.removeprefix(CONTROL):
+            case "faults":
+                self._faults = {Fault(**fault | {"kinds": tuple(fault["kinds"])}): [0, 0] for fault in json.loads(content)}
+            case "forget":
+                self._requests.clear()
+            case "requests":
+                answer = json.dumps([asdict(request) for request in self._requests]).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+        await writer.drain()
+
+
+Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Head:
+    """The first line and the headers of a request, or of an answer."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self._first, *lines = raw.decode("latin1").rstrip("\r\n").split("\r\n")
+        self.headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    @property
+    def path(self) -> str:
+        return self._first.split()[1]
+
+    @property
+    def status(self) -> int:
+        return int(self._first.split()[1])
+
+    @property
+    def key(self) -> str:
+        """The bucket, and the key or the prefix that is listed."""
+        path, _, query = self.path.partition("?")
+        prefix = re.search(r"(?:^|&)prefix=([^&]*)", query)
+        return unquote(path.lstrip("/") + (f"?{prefix[1]}" if prefix else ""))
+
+    @property
+    def kind(self) -> str:
+        method, (_, _, query) = self._first.split()[0], self.path.partition("?")
+        if method == "POST":
+            return "DELETE" if re.search(r"(^|&)delete\b", query) else "PUT"
+        if method == "GET" and re.search(r"(^|&)(list-type|prefix|delimiter)=", query):
+            return "LIST"
+        return "COPY" if "x-amz-copy-source" in self.headers else method
+
+    @property
+    def waits_for_word(self) -> bool:
+        """Whether the client sends the body when it is told to."""
+        return "100-continue" in self.headers.get("expect", "")
+
+    @property
+    def without_word(self) -> bytes:
+        """The head without `Expect`, which no client signs: the proxy has given the word."""
+        return re.sub(rb"\r\nexpect:[^\r]*", b"", self.raw, flags=re.IGNORECASE)
+
+    def has_no_body_after(self, request: "Head") -> bool:
+        return request.kind == "HEAD" or self.status in {204, 304}
+
+
+async def body(
+    head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | None, *, half: bool = False, before: bytes = b""
+) -> int:
+    """Pass a body on as it comes, to nobody where there is no writer. Returns its bytes. `half`: half of it, and then the end."""
+    write = writer.write if writer else lambda _: None
+    write(before)
+    length, count = int(head.headers.get("content-length", 0)), 0
+    while chunk := await _chunk(head, reader, length - count):
+        if half and (count + len(chunk)) * 2 >= length:
+            write(chunk[: max(length // 2 - count, 0)])
+            raise ConnectionResetError
+        count += len(chunk)
+        write(chunk)
+        if writer:
+            await writer.drain()
+        if "chunked" in head.headers.get("transfer-encoding", "") and chunk.startswith(b"0\r\n"):
+            break
+    if half:
+        raise ConnectionResetError
+    return count
+
+
+async def _chunk(head: Head, reader: asyncio.StreamReader, left: int) -> bytes:
+    """Read the next piece of a body; of a chunked one a chunk with its frame."""
+    if "chunked" not in head.headers.get("transfer-encoding", ""):
+        piece = await reader.read(min(left, PIECE)) if left > 0 else b""
+        if left > 0 and not piece:
+            raise ConnectionResetError
+        return piece
+    line = await reader.readline()
+    size = int(line.split(b";")[0], 16)
+    if size:
+        return line + await reader.readexactly(size + 2)
+    while (trailer := await reader.readline()).strip():
+        line += trailer
+    return line + trailer
+
+
+async def main(port: int, store: str) -> None:
+    forwarder = Forwarder(store)
+    async with await asyncio.start_server(forwarder.serve, "127.0.0.1", port, limit=1 << 20) as server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
