@@ -21,6 +21,7 @@ EXTRAS = {
     "paho": "mqtt",
     "psycopg": "postgres",
     "boto3": "s3",
+    "fsspec": "s3",
     "great_expectations": "quality",
     "sqlalchemy": "quality",
     "dbt": "dbt",

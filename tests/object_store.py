@@ -43,11 +43,15 @@ class Store(ServerProcess):
     @cached_property
     def client(self) -> Any:
         """For several threads."""
+        return self.client_at(self.endpoint)
+
+    def client_at(self, endpoint: str) -> Any:
+        """Make one that asks at another address, such as that of a proxy; it tries once."""
         keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
         config = Config(
             connect_timeout=PATIENCE_SECONDS, read_timeout=PATIENCE_SECONDS, retries={"total_max_attempts": 1}, max_pool_connections=8
         )
-        return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=self.endpoint, config=config, **keys)
+        return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=endpoint, config=config, **keys)
 
     def start(self) -> None:
         weed = str(Path(sys.executable).with_name("weed"))

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from deltalake import DeltaTable, write_deltalake
 
@@ -32,11 +30,8 @@ def proxy(started: Proxy) -> Proxy:
 
 
 @pytest.fixture
-def client(proxy: Proxy) -> Any:
-    """Without retries."""
-    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-    config = Config(retries={"total_max_attempts": 1})
-    return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=proxy.endpoint, config=config, **keys)
+def client(proxy: Proxy, store: Store) -> Any:
+    return store.client_at(proxy.endpoint)
 
 
 def test_requests_are_counted_by_kind_and_key_and_their_bytes_arrive(proxy: Proxy, client: Any, store: Store) -> None:

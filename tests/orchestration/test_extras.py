@@ -24,7 +24,7 @@ MODULES = {
     "kafka": ("connectors.sources.kafka", "connectors.sinks.kafka", "connectors.channels.kafka", "alerts.watch"),
     "mqtt": ("connectors.collector.mqtt",),
     "postgres": ("connectors.sinks.postgres",),
-    "s3": ("connectors.sources.s3", "connectors.collector.kinesis"),
+    "s3": ("connectors.sources.s3", "connectors.collector.kinesis", "storage.duckdb_files"),
     "quality": ("quality.check",),
     "dbt": ("serving.dbt.build",),
     "alerts": ("connectors.channels.apprise",),
