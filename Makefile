@@ -159,6 +159,14 @@ cuts: install ## read snapshots while a run writes, compacts and removes: none i
 cluster: install ## as root: a master and two workers in network namespaces, one of which is killed in the middle of a batch; a retry and a replay there
 	$(PY) -m pytest -v -m cluster tests/cluster
 
+artifacts/tools/kubernetes/kubernetes: tests/cluster/kubernetes/go.mod tests/cluster/kubernetes/main.go
+	command -v go >/dev/null || { echo "Go is missing, which builds the API server of Kubernetes" >&2; exit 1; }
+	mkdir -p $(@D) && cp $^ $(@D) && cd $(@D) && GOFLAGS=-mod=mod CGO_ENABLED=0 go build -o kubernetes .
+
+.PHONY: kubernetes
+kubernetes: install artifacts/tools/kubernetes/kubernetes ## build an API server of Kubernetes, once, and run a pipeline whose executors are its pods, one of which is killed; there are no containers
+	$(PY) -m pytest -v -m cluster tests/cluster/test_kubernetes.py
+
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	$(PY) -m pytest -v -rP -m planted tests/planted

@@ -38,9 +38,9 @@ def spark_home(folder: Path) -> dict[str, str]:
     return {"SPARK_HOME": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
-def on_cluster(plant: Plant, master: str) -> None:
+def on_cluster(plant: Plant, master: str, settings: dict[str, str] | None = None) -> None:
     """Let the plant run there, and log into its folder `event-logs`."""
-    engine = {"master": master, "settings": logged(plant.folder / "event-logs")}
+    engine = {"master": master, "settings": logged(plant.folder / "event-logs") | (settings or {})}
     pipeline = plant.folder / "conf" / "pipeline.yml"
     pipeline.write_text(pipeline.read_text().replace("engine:", f"engine:\n  <<: {json.dumps(engine)}", 1))
 
