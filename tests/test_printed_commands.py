@@ -55,7 +55,7 @@ ELSEWHERE = {
     r"tidemark doctor|tidemark init": "tests/orchestration/cli, tests/orchestration/conf/test_init.py",
     r"tidemark preview --source hall": "tests/orchestration/cli/test_preview.py",
     r"curl |echo '\{": "the other test of this file",
-    r"kafka-topics.sh|spark-submit|jars=|echo 'from orchestration": "programs of others",
+    r"kafka-topics.sh|kubectl |spark-submit|jars=|echo 'from orchestration": "programs of others",
 }
 """Beginnings of lines that are run elsewhere, and where."""
 CONF = """
