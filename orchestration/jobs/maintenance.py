@@ -30,7 +30,7 @@ from orchestration.storage.generations import GENERATIONS
 from orchestration.storage.lanes import EVENTS, lanes_of, versions_with_state
 from orchestration.storage.log import Log, retained_since
 from orchestration.storage.marts import needed_snapshots
-from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, NOTES, RUNS, TICKS
+from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, NOTES, PROOFS, RUNS, TICKS
 from orchestration.storage.retention import (
     Position,
     RetentionNeeds,
@@ -78,6 +78,7 @@ LOGS = {
         DEAD_ROWS,
         RUNS,
         NOTES,
+        PROOFS,
         ACKNOWLEDGEMENTS,
         SILENCES,
     )
@@ -142,7 +143,8 @@ def retire_records(lake: Location, now: datetime) -> None:
     """Remove what is old from the logs that only grow: no dead row, and not the last run of a job, from which its next time is counted."""
     notifications.retire(lake, now)
     NOTES.retire(lake, retained_since(now, NOTES_RETAINED))
-    MAINTENANCE.retire(lake, retained_since(now))
+    for log in (MAINTENANCE, PROOFS):
+        log.retire(lake, retained_since(now))
     if DEAD_ROWS.reaches_back(lake, retained_since(now)):
         dead = {sink: dead_rows(lake, sink) for sink in {row.sink for row in DEAD_ROWS.rows(lake)}}
         DEAD_ROWS.retire(lake, retained_since(now), lambda row: row == dead[row.sink].get(row.row_key))

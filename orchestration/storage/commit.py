@@ -25,6 +25,8 @@ from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_chec
 from orchestration.storage.lease import TAKEN_OVER, lease_above
 from orchestration.storage.row_digest import INFO, row_digest
 from orchestration.storage.row_pieces import gather, in_pieces, merged
+from orchestration.storage.seals import Seal
+from orchestration.storage.seals import listed as damages_in_words
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 MAX_SMALL_FILES = 100
@@ -156,12 +158,16 @@ def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
 def compact(path: Location, target_bytes: int, partition: str | None = None, order: str | None = None) -> None:
     """Put small files together, of one partition or of a table without. `order`: columns by which each large file is sorted.
 
-    The commit has a digest of the rows. TidemarkError, and no commit, where the large files hold other rows than the small ones.
+    The commit has a digest of the rows. TidemarkError, and no commit, where the large files hold other rows than the small ones, or these
+    are not as they were sealed: once they are one file, nothing would show it.
     """
     shape = file_shape(path)
     of_partition = {shape.partition: partition} if shape.partition else {}
     small = [file for file in _files(path) if file.size < target_bytes and file.partition == of_partition]
     together = [files for files in gather(small, lambda file: (0, file.size), target_bytes) if len(files) > 1]
+    seal = Seal(path)
+    if damaged := seal.damages([file.path for file in chain(*together) if file.path in seal.marks], lambda _: True):
+        raise TidemarkError(f"{path} is not compacted, as files are damaged: {damages_in_words(damaged)}. Restore them from a backup.")
     rows = (_in_order(shape, files, order) if order else merged(*(_rows(shape, file) for file in files)) for files in together)
     large = [*filter(None, (write_file(shape, pieces) for pieces in rows))]
     if together:

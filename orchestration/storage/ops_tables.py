@@ -1,4 +1,4 @@
-"""Records of schema ops that several rooms use: ledger, ticks, clock of alerts, gaps, jobs by the clock, and notes. Instants in UTC."""
+"""Records of schema ops that several rooms use: ledger, ticks, clock of alerts, gaps, jobs by the clock, notes, proofs. Instants in UTC."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -77,8 +77,31 @@ class Note:
     noted_at: datetime
 
 
+@dataclass(frozen=True)
+class Proof:
+    """Grain: one `tidemark verify` that compared every table, or all that was new or changed since an earlier one.
+
+    `at`: when it began. `bronze_batch`: the last of the prefix. `evaluator`: the digest of its code; `conf`: that of the conf of gold.
+    `confs`: with which confs bronze was read up to there. `versions` by table; `closed_until` by stream, flow and alert. `events`: how many
+    were computed again; `rows`: how many were compared.
+    """
+
+    at: datetime
+    generation: int
+    bronze_batch: int
+    evaluator: str
+    conf: str
+    confs: str
+    versions: dict[str, int]
+    closed_until: dict[str, datetime]
+    events: int
+    rows: int
+    differences: int
+
+
 TICKS = Log("ops.ticks", Tick, order="ticked_at", is_maintained=True)
 CLOCK = Log("ops.clock", ClockTick, order="ticked_at", is_maintained=True)
 GAPS = Log("ops.gaps", Gap, order="found_at", is_maintained=True)
 RUNS = Log("ops.runs", RunOfJob, order="started_at")
 NOTES = Log("ops.notes", Note, order="noted_at")
+PROOFS = Log("ops.proofs", Proof, order="at")

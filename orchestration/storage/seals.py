@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from orchestration.storage.delta import LOG, files_of, is_draft, is_table, open_
 
 MOST = 10
 """Damaged files that one error lists."""
+CLOCK_LAG = timedelta(seconds=1)
+"""How far the clock of a file system may be behind."""
 KEPT_BATCHES = 100
 """Batches that Spark can go back (spark.sql.streaming.minBatchesToRetain); files of earlier ones may go."""
 
@@ -98,16 +100,18 @@ def damaged_log(table: Location) -> list[Damage]:
     return [*sealed, *_misleading(seal.folder / LOG / "_last_checkpoint", checkpoints)]
 
 
-def damaged_files(table: Location, since: date | None = None) -> list[Damage]:
+def damaged_files(table: Location, since: date | None = None, at: datetime | None = None) -> list[Damage]:
     """Data files of a table whose log is whole; of those that are gone, the ones that its newest version needs.
 
-    `since`: only files that were written on that day (UTC) or later, whoever wrote them.
+    `since`: only files that were written on that day (UTC) or later, whoever wrote them. `at`: only those that were written, put in their
+    place or otherwise touched at that instant or later, by the clock of the file system.
     """
     if not is_table(table):
         return []
     seal, needed = Seal(table), {*files_of(open_table(table))}
     files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(seal.folder / name, since)))
-    return seal.damages(files, lambda name: name in needed)
+    touched = (name for name in files if at is None or is_touched_since(seal.folder / name, at))
+    return seal.damages(touched, lambda name: name in needed)
 
 
 def damages(table: Location) -> list[Damage]:
@@ -125,6 +129,11 @@ def number(file: Path) -> int:
     """That with which the name begins; -1 for none."""
     digits = re.match(r"\d+", file.name)
     return int(digits[0]) if digits else -1
+
+
+def is_touched_since(file: Path, at: datetime) -> bool:
+    """Whether a file is gone, or its inode has changed at an instant or later: a time that nobody can set."""
+    return not file.exists() or datetime.fromtimestamp(file.stat().st_ctime, UTC) >= at - CLOCK_LAG
 
 
 def _is_written_since(file: Path, since: date) -> bool:

@@ -48,7 +48,7 @@ PLACED = """
   with member as (
     select c.*, s.step, s.slide, s.aggregation, s.quantile, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
     from counted c join steps s using (metric)
-    where list_contains(groups, $name) and (event_time >= $since or s.aggregation in {in_order}) and not (is_late and $without_late)
+    where list_contains(groups, $name) and not (is_late and $without_late)
   )
   select * exclude (name, begins, ends), begins as window_start, ends as window_end
   from member m asof join calendar_windows c on c.name = m.metric and m.event_time >= c.begins
@@ -107,15 +107,10 @@ VECTORS = """
 EVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-def windows(  # noqa: PLR0917
-    store: duckdb.DuckDBPyConnection,
-    group: Group,
-    metrics: Mapping[str, Metric],
-    closed_until: datetime,
-    since: datetime = EVER,
-    set_aside: str | None = None,
+def windows(
+    store: duckdb.DuckDBPyConnection, group: Group, metrics: Mapping[str, Metric], closed_until: datetime, set_aside: str | None = None
 ) -> None:
-    """Makes the table `windows` of the group: those of `counted` since an instant that end at `closed_until` or before.
+    """Makes the table `windows` of the group: those of `counted` that end at `closed_until` or before.
 
     `set_aside`: identity and window_end of readings that came when that window was closed, for a group that keeps such rows aside; rows of
     silver.late do not count then either. `size` is the largest reading of a window: what sums are compared by.
@@ -125,9 +120,7 @@ def windows(  # noqa: PLR0917
     steps = ((m.name, m.step_seconds, m.slide_seconds or m.step_seconds, m.aggregation.value, m.quantile) for m in used)
     fill(store, "steps", STEPS, steps)
     make_calendar_windows(store, [metric for metric in used if metric.step is not None])
-    store.execute(
-        PLACED.format(in_order=tuple(map(str, IN_ORDER))), {"name": group.name, "since": _utc(since), "without_late": set_aside is not None}
-    )
+    store.execute(PLACED, {"name": group.name, "without_late": set_aside is not None})
     placed = "placed" if set_aside is None else f"(from placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end))"
     if any(metric.aggregation in IN_ORDER for metric in used):
         meters, held = (store.execute(sql.format(placed=placed)).fetchall() for sql in (OF_METERS, OF_HELD))
@@ -182,7 +175,6 @@ def windows_by_conf(  # noqa: PLR0917
     group: Group,
     history: ConfHistory,
     closed_until: datetime,
-    since: datetime = EVER,
     set_aside: str | None = None,
     recorded: str = "revisions",
 ) -> None:
@@ -192,13 +184,13 @@ def windows_by_conf(  # noqa: PLR0917
     one counts where a conf gives it. Windows with readings from before the group had the metric are left out of `windows` and `recorded`.
     """
     metrics = history.running.metrics
-    windows(store, group, metrics, closed_until, since, set_aside)
+    windows(store, group, metrics, closed_until, set_aside)
     store.execute(NEAR)
     for era in reversed(history.eras[:-1]):
         before = {name: era.conf.metrics.get(name, metrics[name]) for name in group.metrics}
         if any(_counts(before[name]) != _counts(metrics[name]) for name in group.metrics):
             store.execute("create or replace temp table windows_now as from windows")
-            windows(store, group, metrics | before, closed_until, since, set_aside)
+            windows(store, group, metrics | before, closed_until, set_aside)
             store.execute(OTHERWISE.format(recorded=recorded))
     joined = [(name, history.since_batch(group.name, name)) for name in group.metrics]
     fill(store, "joined", "metric VARCHAR, since_batch BIGINT", joined)

@@ -2,7 +2,8 @@
 
 Which of the kept rows came too late, or were re-admitted from quarantine, is recorded and not computed anew: it depends on the size of
 the batches, and on when somebody asked. The store holds `accepted` and `rejected`, evaluated from bronze, and the recorded `readings`,
-`late`, `quarantine` and `duplicates`. Bronze was evaluated from `first_batch` on; recorded rows of earlier batches are taken as they are.
+`late`, `quarantine` and `duplicates`. `in_scope` is a condition: only bronze batches that fulfil it were evaluated. Recorded rows of others
+are taken as they are.
 """
 
 import duckdb
@@ -16,7 +17,7 @@ COUNTED = ("device_id", "metric", "event_time", "value", "groups", *IDENTITY)
 MEASURED = ("device_id", "metric", "event_time", "value")
 
 
-def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
+def prepare(store: duckdb.DuckDBPyConnection, in_scope: str) -> None:
     """Make three tables.
 
     `kept`: readings and late. `wrong_keys`: keys without exactly one kept row, or whose kept row is not of the earliest batch.
@@ -34,13 +35,13 @@ def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
         f"  union all select {listed(KEY)}, bronze_batch, true from kept)"
         f" group by {listed(KEY)} having earliest is not null and (times <> 1 or kept_batch > earliest)"
     )
-    _count_once(store, first_batch)
+    _count_once(store, in_scope)
 
 
-def _count_once(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
+def _count_once(store: duckdb.DuckDBPyConnection, in_scope: str) -> None:
     """Count the earliest row of a wrong key, whatever the tables say."""
     before = " union all ".join(
-        f"select {listed(COUNTED)}, {is_late} as is_late from {name} anti join wrong_keys {BY_KEY} where bronze_batch < {first_batch}"
+        f"select {listed(COUNTED)}, {is_late} as is_late from {name} anti join wrong_keys {BY_KEY} where not {in_scope}"
         for name, is_late in (("readings", "false"), ("late", "true"))
     )
     store.execute(
@@ -52,22 +53,20 @@ def _count_once(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
     )
 
 
-def silver_outcomes(store: duckdb.DuckDBPyConnection, first_batch: int) -> list[Outcome]:
+def silver_outcomes(store: duckdb.DuckDBPyConnection, in_scope: str) -> list[Outcome]:
     """The account of bronze, then the four stored tables (`silver.without_measurements` is a view of quarantine)."""
     return [
-        timed(lambda: _account(store, first_batch)),
-        timed(lambda: together("silver.readings", [_as_evaluated(store, "readings", first_batch), _wrong_keys(store)])),
-        timed(lambda: _as_evaluated(store, "late", first_batch)),
-        timed(lambda: _quarantine(store, first_batch)),
-        timed(lambda: _duplicates(store, first_batch)),
+        timed(lambda: _account(store, in_scope)),
+        timed(lambda: together("silver.readings", [_as_evaluated(store, "readings", in_scope), _wrong_keys(store)])),
+        timed(lambda: _as_evaluated(store, "late", in_scope)),
+        timed(lambda: _quarantine(store, in_scope)),
+        timed(lambda: _duplicates(store, in_scope)),
     ]
 
 
-def _account(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
+def _account(store: duckdb.DuckDBPyConnection, in_scope: str) -> Outcome:
     """Measurements of bronze that are in no table, or in more than one place."""
-    recorded = " union all ".join(
-        f"select {listed(IDENTITY)}, 'silver.{name}' as place from {name} where bronze_batch >= {first_batch}" for name in TABLES
-    )
+    recorded = " union all ".join(f"select {listed(IDENTITY)}, 'silver.{name}' as place from {name} where {in_scope}" for name in TABLES)
     store.execute(f"create or replace temp table recorded as {recorded}")
     return discrepancies(
         store,
@@ -81,18 +80,18 @@ def _account(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
     )
 
 
-def _as_evaluated(store: duckdb.DuckDBPyConnection, name: str, first_batch: int) -> Outcome:
+def _as_evaluated(store: duckdb.DuckDBPyConnection, name: str, in_scope: str) -> Outcome:
     """Rows of readings or late that are no accepted measurement, or another one."""
-    in_scope = f"(from {name} where bronze_batch >= {first_batch})"
+    some = f"(from {name} where {in_scope})"
     cells = [cell for cell in column_names(READINGS) if cell not in IDENTITY]
     # Only rows that differ are looked at closely: nearly all are the same.
     store.execute(
-        f"create or replace temp table odd as select distinct {listed(IDENTITY, 'f.')} from {in_scope} f left join accepted e {BY_IDENTITY}"
+        f"create or replace temp table odd as select distinct {listed(IDENTITY, 'f.')} from {some} f left join accepted e {BY_IDENTITY}"
         f" where e.part is null or ({listed(cells, 'f.')}) is distinct from ({listed(cells, 'e.')})"
     )
-    of_table, of_bronze = (f"(from {relation} semi join odd {BY_IDENTITY})" for relation in (in_scope, "accepted"))
+    of_table, of_bronze = (f"(from {relation} semi join odd {BY_IDENTITY})" for relation in (some, "accepted"))
     outcome = compared(store, of_table, of_bronze, Comparison(f"silver.{name}", IDENTITY, cells, {}))
-    return Outcome(outcome.table, count(store, in_scope), outcome.differences, outcome.first)
+    return Outcome(outcome.table, count(store, some), outcome.differences, outcome.first)
 
 
 def _wrong_keys(store: duckdb.DuckDBPyConnection) -> Outcome:
@@ -108,18 +107,18 @@ def _wrong_keys(store: duckdb.DuckDBPyConnection) -> Outcome:
     )
 
 
-def _quarantine(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
+def _quarantine(store: duckdb.DuckDBPyConnection, in_scope: str) -> Outcome:
     columns = column_names(QUARANTINE)
     sorted_rules = "list_sort(broken_rules) as broken_rules"
     recorded, expected = (
-        f"(select * replace ({sorted_rules}) from (select {listed(columns)} from {name} where bronze_batch >= {first_batch}))"
+        f"(select * replace ({sorted_rules}) from (select {listed(columns)} from {name} where {in_scope}))"
         for name in ("quarantine", "rejected")
     )
     cells = [name for name in columns if name not in IDENTITY]
     return compared(store, recorded, expected, Comparison("silver.quarantine", IDENTITY, cells, {}))
 
 
-def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
+def _duplicates(store: duckdb.DuckDBPyConnection, in_scope: str) -> Outcome:
     """Every accepted measurement that is not kept itself, with the kept one of its key; wrong keys are differences of the readings."""
     columns = column_names(DUPLICATES)
     own = [name for name in columns if not name.startswith("kept_") and name not in ("is_conflict", "retry")]
@@ -129,7 +128,7 @@ def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
         f" from (from accepted anti join kept {BY_IDENTITY} anti join wrong_keys w on {_equal(KEY, 'accepted.', 'w.')}) a"
         f" join kept k on {_equal(KEY, 'a.', 'k.')})"
     )
-    recorded = f"(from duplicates anti join wrong_keys {BY_KEY} where bronze_batch >= {first_batch})"
+    recorded = f"(from duplicates anti join wrong_keys {BY_KEY} where {in_scope})"
     cells = [name for name in columns if name not in (*IDENTITY, "retry")]
     return compared(store, recorded, expected, Comparison("silver.duplicates", IDENTITY, cells, {}))
 

@@ -16,6 +16,8 @@ from orchestration.location import Location
 from orchestration.storage.delta import ask, open_table
 
 MEMORY = "2GB"
+NONE = "false"
+"""The condition on rows that holds for none."""
 IDENTITY = ("bronze_batch", "bronze_row", "part")
 KEY = ("device_id", "metric", "event_time")
 PART_OF_EVENT = "bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
@@ -59,7 +61,12 @@ def opened(folder: Path) -> duckdb.DuckDBPyConnection:
 def record(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, table: str, name: str, columns: str, *, where: str = "true") -> None:
     """A recorded table of the snapshot as `name`; without rows where the lake has no such table."""
     store.execute(f"create or replace table {name} ({columns})")
-    if table in snapshot.versions:
+    record_more(store, snapshot, table, name, columns, where=where)
+
+
+def record_more(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, table: str, name: str, columns: str, *, where: str) -> None:
+    """Add rows to what is there."""
+    if table in snapshot.versions and where != NONE:
         stored = {field.name for field in open_table(snapshot.tables[table], snapshot.versions[table]).schema().fields}
         names = [column for column in column_names(columns) if column in stored]  # an older lake may have fewer
         store.register("arriving", batches(snapshot.tables[table], snapshot.versions[table], names, where))

@@ -36,8 +36,9 @@ def put(
 
 
 def wrong(store: duckdb.DuckDBPyConnection, first_batch: int = 0) -> list[tuple[str, str]]:
-    prepare(store, first_batch)
-    return [(difference.table, difference.what) for outcome in silver_outcomes(store, first_batch) for difference in outcome.first]
+    in_scope = f"(bronze_batch >= {first_batch})"
+    prepare(store, in_scope)
+    return [(difference.table, difference.what) for outcome in silver_outcomes(store, in_scope) for difference in outcome.first]
 
 
 def counted(store: duckdb.DuckDBPyConnection) -> list[tuple[str, float, bool]]:
