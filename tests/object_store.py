@@ -43,15 +43,7 @@ class Store(ServerProcess):
     @cached_property
     def client(self) -> Any:
         """For several threads."""
-        return self.client_at(self.endpoint)
-
-    def client_at(self, endpoint: str) -> Any:
-        """Make one that asks at another address, such as that of a proxy; it tries once."""
-        keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-        config = Config(
-            connect_timeout=PATIENCE_SECONDS, read_timeout=PATIENCE_SECONDS, retries={"total_max_attempts": 1}, max_pool_connections=8
-        )
-        return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=endpoint, config=config, **keys)
+        return client_at(self.endpoint)
 
     def start(self) -> None:
         weed = str(Path(sys.executable).with_name("weed"))
@@ -82,3 +74,12 @@ class Store(ServerProcess):
     def delete(self, bucket: str, keys: Sequence[str]) -> None:
         for key in keys:
             self.client.delete_object(Bucket=bucket, Key=key)
+
+
+def client_at(endpoint: str) -> Any:
+    """Make a client that asks there, once; for several threads."""
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+    config = Config(
+        connect_timeout=PATIENCE_SECONDS, read_timeout=PATIENCE_SECONDS, retries={"total_max_attempts": 1}, max_pool_connections=8
+    )
+    return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=endpoint, config=config, **keys)

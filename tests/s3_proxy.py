@@ -32,10 +32,11 @@ class Fault:
     """Happens to every nth request of these kinds whose key has the pattern, so many times at most.
 
     `lose`: the request is done, and its answer cut off. `refuse`: it is not done, and answered 503. `cut`: the connection ends in the
-    middle of it. `delay`: it waits so many seconds.
+    middle of it. `delay`: it waits so many seconds. `hold`: it waits until its client is gone, and is not done; `stall`: it is done, and
+    its answer waits so long.
     """
 
-    does: Literal["lose", "refuse", "cut", "delay"]
+    does: Literal["lose", "refuse", "cut", "delay", "hold", "stall"]
     kinds: Sequence[str] = KINDS
     key: str = ""
     every: int = 1
@@ -85,6 +86,10 @@ class Proxy(ServerProcess):
         """Count them by kind; those whose key has the pattern."""
         return Counter(request.kind for request in self.requests() if re.search(key, request.key))
 
+    def met(self) -> int:
+        """Count how often the faults were met since they were set, also by requests that have not ended."""
+        return int(self._control("met"))
+
     def forget(self) -> None:
         self._control("forget", b"")
 
@@ -128,6 +133,8 @@ class Forwarder:
         done = [fault.does for fault in faults]
         try:
             await asyncio.sleep(sum(fault.seconds for fault in faults))
+            if "hold" in done:
+                await _gone(client[0])
             if head.waits_for_word:
                 client[1].write(b"HTTP/1.1 100 Continue\r\n\r\n")
             if "refuse" in done:
@@ -138,6 +145,8 @@ class Forwarder:
             store[1].write(head.without_word)
             sent = await body(head, client[0], store[1], half="cut" in done)
             answer = Head(await store[0].readuntil(b"\r\n\r\n"))
+            if "stall" in done:
+                await _gone(client[0])
             lost = "lose" in done
             received = 0 if answer.has_no_body_after(head) else await body(answer, store[0], None if lost else client[1], before=answer.raw)
             if lost:
@@ -165,6 +174,8 @@ class Forwarder:
         match head.path.removeprefix(CONTROL):
             case "faults":
                 self._faults = {Fault(**fault | {"kinds": tuple(fault["kinds"])}): [0, 0] for fault in json.loads(content)}
+            case "met":
+                answer = str(sum(met for _, met in self._faults.values())).encode()
             case "forget":
                 self._requests.clear()
             case "requests":
@@ -258,6 +269,13 @@ async def _chunk(head: Head, reader: asyncio.StreamReader, left: int) -> bytes:
     while (trailer := await reader.readline()).strip():
         line += trailer
     return line + trailer
+
+
+async def _gone(reader: asyncio.StreamReader) -> None:
+    """Wait until the client is gone."""
+    while await reader.read(PIECE):
+        pass
+    raise ConnectionResetError
 
 
 async def main(port: int, store: str) -> None:

@@ -1,7 +1,9 @@
 """The proxy before a store: each client goes through it unchanged, and meets what a test asks for."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -9,8 +11,9 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from deltalake import DeltaTable, write_deltalake
 
-from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
-from tests.s3_proxy import Fault, Proxy
+from tests.object_store import ACCESS_KEY, SECRET_KEY, Store, client_at
+from tests.s3_proxy import ROOT, Fault, Proxy
+from tests.waiting import until
 
 LARGE = bytes(range(256)) * 40_000
 """Ten megabytes: boto3 sends the parts of it, and the head of each before its body."""
@@ -30,8 +33,8 @@ def proxy(started: Proxy) -> Proxy:
 
 
 @pytest.fixture
-def client(proxy: Proxy, store: Store) -> Any:
-    return store.client_at(proxy.endpoint)
+def client(proxy: Proxy) -> Any:
+    return client_at(proxy.endpoint)
 
 
 def test_requests_are_counted_by_kind_and_key_and_their_bytes_arrive(proxy: Proxy, client: Any, store: Store) -> None:
@@ -106,3 +109,17 @@ def test_every_request_has_the_latency_that_is_asked_for(proxy: Proxy, client: A
     with pytest.raises(ConnectionClosedError):
         client.get_object(Bucket=bucket, Key="one")
     assert [[*request.done_to_it] for request in proxy.requests()] == [["delay"], ["lose", "delay"]]
+
+
+@pytest.mark.parametrize(("does", "is_done"), [("hold", False), ("stall", True)])
+def test_a_request_whose_client_is_killed_while_it_waits_is_done_or_not(
+    does: Literal["hold", "stall"], is_done: bool, proxy: Proxy, client: Any, store: Store
+) -> None:
+    bucket = store.bucket()
+    proxy.set_faults(Fault(does, kinds=["PUT"], every=2, most=1))
+    puts = f"[client.put_object(Bucket={bucket!r}, Key=key, Body=b'x') for key in ('first', 'second')]"
+    code = f"from tests.object_store import client_at; client = client_at({proxy.endpoint!r}); {puts}"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as killed:
+        until(lambda: proxy.met() == 1)
+        killed.kill()
+    assert [entry["Key"] for entry in client.list_objects_v2(Bucket=bucket)["Contents"]] == ["first", "second"][: 1 + is_done]

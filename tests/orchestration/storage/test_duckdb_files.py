@@ -13,7 +13,7 @@ import pytest
 
 from orchestration.serving.sql.duckdb_engine import lock
 from orchestration.storage.duckdb_files import TableFiles
-from tests.object_store import Store
+from tests.object_store import Store, client_at
 from tests.s3_proxy import Fault, Proxy
 
 ROWS = 60_000
@@ -33,7 +33,7 @@ class Table:
         }
         made["t/4 [x].parquet"] = parquet({"n": [4 * ROWS], "value": [1.0], "text": ["small"]})
         store.put(self.bucket, made | {"secret.parquet": made["t/4 [x].parquet"]})
-        self._client = store.client_at(proxy.endpoint)
+        self._client = client_at(proxy.endpoint)
         self.sizes = {f"s3://{self.bucket}/{key}": len(content) for key, content in made.items()}
         self.files = TableFiles(self._read_range, self.sizes)
 
