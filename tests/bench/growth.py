@@ -65,7 +65,7 @@ def _at(folder: Path, conf: Path, history: int, options: argparse.Namespace) -> 
     for repeat in range(options.repeats):
         _landed(folder, conf, history + (repeat + 1) * options.batch)
         run = all_layers(conf, folder / "run.log")
-        rows.append({"history": history, "seconds": run.seconds, "cpu_seconds": run.cpu_seconds} | _by_flow(folder / "run.log"))
+        rows.append({"history": history, "seconds": run.seconds, "cpu_seconds": run.cpu_seconds} | by_flow(folder / "run.log"))
     return rows
 
 
@@ -87,7 +87,7 @@ def _landed(folder: Path, conf: Path, total: int) -> int:
     return total - before
 
 
-def _by_flow(log: Path) -> dict[str, float]:
+def by_flow(log: Path) -> dict[str, float]:
     """Seconds by what the run told; gold's streams work side by side, so of those the longest."""
     by_name: Counter[str] = Counter()
     for line in log.read_text(encoding="utf-8").splitlines():

@@ -22,7 +22,9 @@ from orchestration.storage.table_changes import UNKNOWN, Ends, changes
 from orchestration.utc import from_iso, to_micros
 
 ALWAYS = 2**62
-DAY = 86_400_000_000
+MINUTE = 60_000_000
+MOST_SPANS = 200
+"""Spans of one condition: more of them are put together, with what is between them."""
 REGISTRY = ("silver.devices", "silver.references")
 OF_SILVER = ("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
 Span = tuple[int, int]
@@ -55,9 +57,9 @@ class Scope:
     def windows(self, store: duckdb.DuckDBPyConnection, conf: Conf, group: Group, tables: Iterable[str]) -> list[Span]:
         """Return spans of the ends of windows that are compared. `tables`: those of gold with the group. `accepted` is in the store."""
         taken = f"list_contains(groups, {literal(group.name)}) and metric in {literal(list(group.metrics))}"
-        spans = [(first, last + _reach(conf, group)) for first, last in _days(store, f"accepted where {taken}")]
+        spans = [(first, last + _reach(conf, group)) for first, last in _minutes(store, f"accepted where {taken}")]
         spans += [self.closed.get(group.stream, EVER), *(span for name in tables for span in self.gold.get(name, [EVER]))]
-        spans = merged((first, last) for first, last in spans if first < last)
+        spans = _few((first, last) for first, last in spans if first < last)
         return [(spans[0][0], ALWAYS)] if spans and _is_chained(conf, group) else spans
 
 
@@ -93,7 +95,7 @@ def scope_after(proof: Proof, snapshot: LakeSnapshot, conf: Conf) -> Scope:
 def needed_before(store: duckdb.DuckDBPyConnection, scope: Scope, conf: Conf, windows: Mapping[str, Sequence[Span]]) -> str:
     """Return a condition on rows of other batches, without which those of the scope cannot be judged.
 
-    They are of the same days, or in windows that are compared. `windows`: their spans by group.
+    They are of the same minutes, or in windows that are compared. `windows`: their spans by group.
     """
     if scope.is_everything:
         return NONE
@@ -101,21 +103,23 @@ def needed_before(store: duckdb.DuckDBPyConnection, scope: Scope, conf: Conf, wi
     if any(_is_chained(conf, group) for group in groups) or (scope.has_carried and conf.incrementals):
         return f"not {scope.in_batches}"
     of_windows = [(first - _reach(conf, group), last) for group in groups for first, last in windows[group.name]]
-    spans = merged((first - 1, last) for first, last in (*of_windows, *_days(store, "accepted")))
+    spans = _few((first - 1, last) for first, last in (*of_windows, *_minutes(store, "accepted")))
     return f"not {scope.in_batches} and {within('event_time', spans, instant)}" if spans else NONE
 
 
 def within(column: str, spans: Sequence[Span], written: Callable[[int], str] = str) -> str:
     """Write a condition in SQL. `written`: an instant as the SQL has it."""
+    if any(first <= -ALWAYS and last >= ALWAYS for first, last in spans):
+        return "true"
     ends = ((f"{column} > {written(first)}", f"{column} <= {written(last)}" if last < ALWAYS else "true") for first, last in spans)
-    return "true" if EVER in spans else _any(f"{behind} and {up_to}" for behind, up_to in ends)
+    return _any(f"{behind} and {up_to}" for behind, up_to in ends)
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """Put spans together that touch each other."""
+def merged(spans: Iterable[Span], gap: int = 1) -> list[Span]:
+    """Put spans together that touch each other, or have a gap of at most so much between them."""
     together = list[Span]()
     for first, last in sorted(spans):
-        if together and first <= together[-1][1] + 1:
+        if together and first <= together[-1][1] + gap:
             together[-1] = together[-1][0], max(last, together[-1][1])
         else:
             together.append((first, last))
@@ -126,10 +130,17 @@ def _any(conditions: Iterable[str]) -> str:
     return f"({' or '.join(conditions) or 'false'})"
 
 
-def _days(store: duckdb.DuckDBPyConnection, rows: str) -> list[Span]:
-    """Return a span for each day on which rows were measured."""
-    days = store.execute(f"select distinct epoch_us(date_trunc('day', event_time)) from {rows}").fetchall()
-    return [(day, day + DAY) for (day,) in days]
+def _few(spans: Iterable[Span]) -> list[Span]:
+    few, gap = merged(spans), MINUTE
+    while len(few) > MOST_SPANS:
+        few, gap = merged(few, gap), 4 * gap
+    return few
+
+
+def _minutes(store: duckdb.DuckDBPyConnection, rows: str) -> list[Span]:
+    """Return a span for each minute in which rows were measured."""
+    minutes = store.execute(f"select distinct epoch_us(date_trunc('minute', event_time)) from {rows}").fetchall()
+    return [(minute, minute + MINUTE) for (minute,) in minutes]
 
 
 def _reach(conf: Conf, group: Group) -> int:
