@@ -1,10 +1,11 @@
 """A lake opened: its conf, its folders, its session and its tables by name, also as streams."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,8 @@ from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
 
 NO_LIMIT = 2**31 - 1
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Lake(LakeStore):
@@ -59,6 +62,12 @@ class Lake(LakeStore):
         for key, value in INTERPRETED.items():
             session.conf.set(key, value)
         return Lake(self.conf, session, self.generation)
+
+    def by_tasks(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return the result of each item: by a task of an executor where this process has a session on a cluster, else by itself."""
+        if self.conf.engine.master is None or not items or not (self._spark or "spark" in vars(self)):
+            return [*map(function, items)]
+        return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
 
     def read(self, name: str) -> DataFrame:
         return self.spark.read.format("delta").load(str(self.table_path(name)))

@@ -126,7 +126,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         row = task.as_row()
         for partition in task.small:
             with LOGS[task.name].hold(lake.conf.lake) if task.name in LOGS else hold(task.name):
-                compact(task.location, FULL_BYTES, partition, _order(task.name))
+                compact(task.location, FULL_BYTES, partition, _order(task.name), lake.by_tasks)
             crash.point(crash.Point.COMPACTED)
         for file in (*task.removable, *task.log):
             remove(file)

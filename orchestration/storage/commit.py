@@ -8,6 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
 from orchestration.storage.lease import TAKEN_OVER, lease_above
-from orchestration.storage.row_digest import INFO, row_digest
+from orchestration.storage.row_digest import INFO, added_up, row_digest
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 from orchestration.storage.seals import Seal
 from orchestration.storage.seals import listed as damages_in_words
@@ -40,6 +41,9 @@ SIMPLE = (pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.timestamp("us", "U
 """Types of which a commit tells the ends, where a table does not say of which columns it does."""
 _LOCKS: defaultdict[Location, threading.Lock] = defaultdict(threading.Lock)
 Kept = Callable[[pa.Table], pa.Table]
+PutTogether = tuple[DataFile | None, str, str]
+"""A large file, the digest of the rows of small files, and that of its own."""
+MapGroups = Callable[[Callable[[list[DataFile]], PutTogether], list[list[DataFile]]], Iterable[PutTogether]]
 
 
 def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] | None = None, partition: str | None = None) -> None:
@@ -155,8 +159,9 @@ def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
     replace_rows(path, lambda rows: rows.filter(pc.invert(pc.is_in(rows[column], gone))), [column])
 
 
-def compact(path: Location, target_bytes: int, partition: str | None = None, order: str | None = None) -> None:
+def compact(path: Location, target_bytes: int, partition: str | None = None, order: str | None = None, map_groups: MapGroups = map) -> None:
     """Put small files together, of one partition or of a table without. `order`: columns by which each large file is sorted.
+    `map_groups`: calls a function for each large file, here or in tasks of Spark.
 
     The commit has a digest of the rows. TidemarkError, and no commit, where the large files hold other rows than the small ones, or these
     are not as they were sealed: once they are one file, nothing would show it.
@@ -168,23 +173,22 @@ def compact(path: Location, target_bytes: int, partition: str | None = None, ord
     seal = Seal(path)
     if damaged := seal.damages([file.path for file in chain(*together) if file.path in seal.marks], lambda _: True):
         raise TidemarkError(f"{path} is not compacted, as files are damaged: {damages_in_words(damaged)}. Restore them from a backup.")
-    rows = (_in_order(shape, files, order) if order else merged(*(_rows(shape, file) for file in files)) for files in together)
-    large = [*filter(None, (write_file(shape, pieces) for pieces in rows))]
     if together:
-        replaced = [*chain(*together)]
-        commit(path, large, removed=replaced, info={INFO: _kept_rows(path, shape, replaced, large)}, is_rearranged=True)
+        files, before, after = zip(*map_groups(partial(_put_together, shape, order), together), strict=True)
+        replaced, large = [*chain(*together)], [*filter(None, files)]
+        if (digest := added_up(before)) != added_up(after):
+            for file in large:
+                (shape.folder / file.path).unlink()
+            raise TidemarkError(OTHER_ROWS.format(path, len(replaced), digest, added_up(after)))
+        commit(path, large, removed=replaced, info={INFO: digest}, is_rearranged=True)
         open_table(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
 
 
-def _kept_rows(path: Location, shape: FileShape, replaced: Sequence[DataFile], large: Sequence[DataFile]) -> str:
-    """Return the digest of the rows of files that replace others; refuse files with other rows, and delete them."""
+def _put_together(shape: FileShape, order: str | None, files: Sequence[DataFile]) -> PutTogether:
+    large = write_file(shape, _in_order(shape, files, order) if order else merged(*(_rows(shape, file) for file in files)))
     in_files = pa.schema([field for field in shape.columns if field.name != shape.partition])
-    before, after = (row_digest((str(shape.folder / file.path) for file in files), in_files) for files in (replaced, large))
-    if before != after:
-        for file in large:
-            (shape.folder / file.path).unlink()
-        raise TidemarkError(OTHER_ROWS.format(path, len(replaced), before, after))
-    return after
+    before, after = (row_digest((str(shape.folder / file.path) for file in some), in_files) for some in (files, [large] if large else []))
+    return large, before, after
 
 
 def compact_many(path: Location) -> None:

@@ -28,3 +28,11 @@ def row_digest(files: Iterable[str], columns: pa.Schema) -> str:
             counted, added, own = connection.execute(sql, {"file": file}).fetchall()[0]
             rows, total, combined = rows + counted, total + added, combined ^ own
     return f"{rows} rows {total % 2**64:016x}{combined:016x}"
+
+
+def added_up(digests: Iterable[str]) -> str:
+    """Return the digest of the rows of several digests."""
+    rows = total = combined = 0
+    for count, _, sums in map(str.split, digests):
+        rows, total, combined = rows + int(count), total + int(sums[:16], 16), combined ^ int(sums[16:], 16)
+    return f"{rows} rows {total % 2**64:016x}{combined:016x}"

@@ -14,13 +14,14 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import maintenance, ranges
-from orchestration.storage import snapshots
+from orchestration.storage import commit, snapshots
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.retention import first_version, is_whole
 from orchestration.storage.snapshot import Snapshot
@@ -272,3 +273,15 @@ def test_maintenance_is_due_so_long_after_the_last_one_or_after_the_first_snapsh
     assert next_at(60) == NOW - timedelta(days=5) + timedelta(seconds=60)
     maintained(made, NOW)
     assert next_at(60) == NOW + timedelta(seconds=60)
+
+
+@pytest.mark.spark
+def test_on_a_cluster_tasks_of_executors_read_small_files(made: Conf, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = snapshots.all_snapshots(made.lake)
+    before = [rows_of(made, each) for each in known]
+    monkeypatch.setattr(commit, "_rows", None)  # here; tasks are other processes
+    lake = Lake(replace(made, engine=replace(made.engine, master="yarn")), spark)
+    done = {row["table"]: row["compacted"] for row in maintenance.maintain(lake, NOW, lambda _: nullcontext())}
+    assert (done["bronze.events"], done["silver.readings"]) == (12, 6)
+    assert [len(DeltaTable(made.lake.local / name).file_uris()) for name in ("bronze/events", "silver/readings")] == [2, 1]
+    assert [rows_of(made, each) for each in known] == before
