@@ -66,9 +66,9 @@ class PinnedAlerts:
         versions = range(version + 1, self.version + 1)
         if not all(log_of(self.location, number).exists() for number in versions):
             return None
-        files = [self.location.local / add["path"] for number in versions for add in added(self.location, number) if add["dataChange"]]
+        files = [self.location / add["path"] for number in versions for add in added(self.location, number) if add["dataChange"]]
         try:
-            pieces = [pq.read_table(file) for file in files]
+            pieces = [_read(file) for file in files]
         except FileNotFoundError:  # compacted, and then removed
             return None
         schema = pa.schema([ALERTS.field(name) for name in READ])
@@ -128,6 +128,11 @@ def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
     """Sort by when it was known, then by time; changes of an entity at one instant follow each other from state to state."""
     key = itemgetter("known_at", "changed_at", "alert", "entity")
     return [row for _, at_once in groupby(sorted(python_rows(rows), key=key), key) for row in _chained([*at_once])]
+
+
+def _read(file: Location) -> pa.Table:
+    with file.open_input() as source:
+        return pq.read_table(source)
 
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -127,13 +127,13 @@ def leave_sent(lake: Location, channel: str, outcomes: Sequence[Outcome]) -> Non
 
 def take_up_sent(lake: Location, channel: str, now: datetime) -> None:
     """A kill before the end notes some of it a second time, which changes nothing."""
-    files = sorted(_sent_folder(lake).local.glob(f"{channel}.*.json"))
-    left = [_sent(_sent_folder(lake) / file.name).read() or _Left() for file in files]
+    files = sorted(_sent_folder(lake).glob(f"{channel}.*.json"))
+    left = [_sent(file).read() or _Left() for file in files]
     earlier = [Outcome(Waiting(message, (message.message_id,)), SENT) for content in left for message in content.messages]
     if outcomes := [*earlier, *(outcome for content in left for outcome in content.outcomes)]:
         record(lake, channel, outcomes, now)
     for file in files:
-        file.unlink()
+        file.delete()
 
 
 def first_sent(lake: Location, alerts: Collection[str], since: datetime) -> dict[str, datetime]:
@@ -144,8 +144,8 @@ def first_sent(lake: Location, alerts: Collection[str], since: datetime) -> dict
     for row in NOTIFICATIONS.rows(lake, where) if alerts else ():
         for id in (*row.change_ids, *(row.alert_ids or ())):
             first.setdefault(id, row.at)
-    for file in sorted(_sent_folder(lake).local.glob("*.json")) if alerts else ():
-        content = _sent(_sent_folder(lake) / file.name).read()  # None: the run has taken it up
+    for file in sorted(_sent_folder(lake).glob("*.json")) if alerts else ():
+        content = _sent(file).read()  # None: the run has taken it up
         for outcome in content.outcomes if content else ():
             if outcome.state == SENT and outcome.at is not None:
                 for id in (*outcome.waiting.change_ids, *outcome.waiting.message.alert_ids):
@@ -199,7 +199,7 @@ def retire(lake: Location, now: datetime) -> None:
     unsent, pinned = {(letter.channel, letter.message_id) for letter in DEAD_LETTERS.rows(lake, [("at", "<", before)])}, pinned_alerts(lake)
     not_normal = {(row["alert"], row["entity"]) for row in (pinned.newest() if pinned else ()) if row["state"] != NORMAL}
     try:
-        channels = [state_file(lake, file.local.stem).read() or ChannelState() for file in (lake / "channels").glob("*.json")]
+        channels = [state_file(lake, file.stem).read() or ChannelState() for file in (lake / "channels").glob("*.json")]
     except TidemarkError:
         return
     changes = [standing.change for channel in channels for standing in channel.standings.values()]

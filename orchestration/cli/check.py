@@ -55,7 +55,7 @@ def command(obj: dict[str, Any], tests: bool) -> int:
 
 def _against_the_lake(conf: "Conf", folder: Path) -> Iterator[str]:
     """Yield what the conf changes; ConfError behind that, where the lake cannot go on with it."""
-    if not conf.lake.exists():
+    if not conf.lake.is_dir():
         return
     from orchestration.conf.changes import grouped
     from orchestration.storage.confs import held_back, pending_changes, refusal, running

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from orchestration.conf.model import Conf
     from orchestration.flow import Flow, Intake, Job
-    from orchestration.storage.lease import Lease
+    from orchestration.storage.held_leases import HeldLease
     from orchestration.supervisor.summary import Summary
 
 MOST_ROWS = 50
@@ -108,7 +108,7 @@ def _listen(stop: threading.Event) -> None:
         signal.signal(number, lambda *_: stop.set())
 
 
-def _start(lease: "Lease", stop: threading.Event, session: "Callable[[], SparkSession]") -> "SparkSession":
+def _start(lease: "HeldLease", stop: threading.Event, session: "Callable[[], SparkSession]") -> "SparkSession":
     """Start the session, under the lease too."""
     # The JVM ignores SIGTERM, so that a signal to the whole group, as a terminal and systemd send it, reaches this process alone. This
     # process takes it meanwhile, too. And pyspark takes SIGINT for itself when its context starts, so ours come after that.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from expectations.settings import Problem
 from expectations.wording import hint
-from orchestration.conf.secrets import REFERENCE
+from orchestration.secrets import REFERENCE
 
 SECRETS = frozenset(
     {

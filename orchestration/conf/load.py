@@ -15,10 +15,11 @@ from orchestration.conf.meaning import check_meaning
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.names import Declared
 from orchestration.conf.payload_schemas import schemas_of
+from orchestration.conf.place import lake_in
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
-from orchestration.location import Location
+from orchestration.stores.object_store import ObjectStore
 from silver.rules import rules_of
 from silver.spec import PayloadFormat, Registry
 
@@ -96,7 +97,7 @@ def _conf(folder: Path, settings: Settings) -> Conf:
     conf = Conf(
         folder=folder.resolve(),
         pipeline=pipeline.pipeline,
-        lake=Location(pipeline.lake),
+        lake=lake_in(pipeline.lake, pipeline.store.place if pipeline.store else ObjectStore()),
         policy=pipeline.policy,
         engine=pipeline.engine,
         sources={name: _source(settings, name, source) for name, source in settings.sources.sources.items()},

@@ -30,8 +30,9 @@ from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.spark_options import problems_of_settings
+from orchestration.conf.store_settings import StoreSettings
 from orchestration.conf.transport_settings import Port
-from orchestration.conf.values import AbsolutePath, Instant, OfText, is_loopback
+from orchestration.conf.values import AbsolutePath, Instant, LakePath, OfText, is_loopback
 from silver.policy import Policy
 
 Memory = Annotated[str, of_pattern("^[1-9][0-9]{0,5}[mgMG]$", "write digits and m or g", None)]
@@ -245,10 +246,16 @@ class PipelineFile(Setting):
 
     pipeline: PipelineName = Field(examples=["tidemark"])
     """Name of the pipeline. It is part of the transaction ids in every table, so do not change it later."""
-    lake: AbsolutePath = Field(examples=["./lake", "${DATA}/lake"])
-    """Folder of all tables and checkpoints. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
+    lake: LakePath = Field(examples=["./lake", "${DATA}/lake", "s3://plant/lake"])
+    """Folder of all tables and checkpoints, or s3://BUCKET/PREFIX in an object store. A relative path starts at the parent of the conf
+    folder; ~ and ${VARIABLE} expand."""
     policy: Policy = Field(examples=[{"lateness_seconds": 600}])
     """Promises of the silver layer."""
+    store: OrAbsent[StoreSettings] = Field(
+        default=None,
+        examples=[{"endpoint": "https://s3.example.com:9000", "access_key": "${env:STORE_KEY}", "secret_key": "${env:STORE_SECRET}"}],
+    )
+    """The object store of a lake at s3://. Left out: AWS, with the keys and the region that this machine has."""
     engine: Engine = Field(default_factory=Engine, examples=[{"driver_memory": "4g", "cores": 4}])
     """How Spark runs."""
     maintenance: Maintenance = Field(default_factory=Maintenance, examples=[{"every_seconds": 3600, "retain_seconds": 604_800}])

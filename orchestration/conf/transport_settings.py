@@ -105,7 +105,7 @@ class S3Settings(Setting):
     """Objects are listed no more often than this."""
 
     def problems(self) -> Iterator[Problem]:
-        return _problems_of_keys(self.access_key, self.secret_key)
+        return problems_of_keys(self.access_key, self.secret_key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,10 +285,10 @@ class KinesisSettings(Setting):
     """While about so much waits on the disk for a run, nothing is read: records wait in the stream."""
 
     def problems(self) -> Iterator[Problem]:
-        return _problems_of_keys(self.access_key, self.secret_key)
+        return problems_of_keys(self.access_key, self.secret_key)
 
 
-def _problems_of_keys(access_key: str | None, secret_key: str | None) -> Iterator[Problem]:
+def problems_of_keys(access_key: str | None, secret_key: str | None) -> Iterator[Problem]:
     if bool(access_key) != bool(secret_key):
         yield Problem((), "sets one of access_key and secret_key; set both, or none")
 

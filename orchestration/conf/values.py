@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass as plain_dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import GetCoreSchemaHandler, ValidationInfo
@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from expectations.settings import Text, unreadable
 from expectations.wording import hint, quoted
-from orchestration.conf.place import absolute
+from orchestration.conf.place import absolute, lake_path
 from orchestration.utc import from_iso
 
 
@@ -67,5 +67,6 @@ ENDS = ("earliest", "latest")
 Instant = Annotated[datetime, OfText(lambda _, text: instant(text))]
 Starting = Annotated[datetime | Literal["earliest", "latest"], OfText(_starting)]
 AbsolutePath = Annotated[Path, OfText(absolute)]
+LakePath = Annotated[PurePath, OfText(lake_path)]
 WrittenPath = Annotated[str, OfText(lambda folder, text: text if absolute(folder, text) else "")]
 """One that can be resolved, and is not yet."""

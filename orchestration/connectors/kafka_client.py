@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
-from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
+from orchestration.secrets import resolved
 
 PATIENCE_SECONDS = 5.0  # for an answer, and for the next message of a range that is known to be there
 MESSAGES_AT_ONCE, POLL_SECONDS = 10_000, 0.1

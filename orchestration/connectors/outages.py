@@ -108,7 +108,7 @@ def note_odd(lake: Location, source: str, odd: Mapping[str, str]) -> None:
         if odd:
             file.write(Odd(len(odd), dict(sorted(odd.items())[:MOST_ODD])))
         else:
-            file.remove(missing_ok=True)
+            file.remove()
 
 
 def noted_odd(lake: Location, source: str) -> Odd | None:
@@ -135,8 +135,8 @@ def _answer(lake: Location, kind: Kind, name: str) -> Path:
 
 
 def _file(lake: Location, kind: Kind, name: str) -> StateFile[Outage]:
-    return StateFile(lake / FOLDER / kind / f"{name}.json", Outage, "It tells only since when.")
+    return StateFile((lake / FOLDER / kind / f"{name}.json").on_host, Outage, "It tells only since when.")
 
 
 def _odd(lake: Location, source: str) -> StateFile[Odd]:
-    return StateFile(lake / FOLDER / "odd" / f"{source}.json", Odd, "Remove it: a run notes it again.")
+    return StateFile((lake / FOLDER / "odd" / f"{source}.json").on_host, Odd, "Remove it: a run notes it again.")

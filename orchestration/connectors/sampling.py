@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from bronze.events import ARRIVED, File, events
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import DeltaSettings, KafkaSettings, LandingFolder, MqttSettings, S3Settings
 from orchestration.connectors.sources import source as of_source
 from orchestration.connectors.sources.file_reader import events_of, instant, left_out
 from orchestration.connectors.sources.spool_records import segments
 from orchestration.errors import ConfError
+from orchestration.secrets import secret
 from orchestration.storage.lake_layout import spool_folder
 
 MOST = 1_000

@@ -14,6 +14,7 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import heap_of, require_java
+from orchestration.engine.s3a import s3a
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.errors import TidemarkError
 from orchestration.storage.checkpoints import last_batch
@@ -23,6 +24,7 @@ from orchestration.storage.marts import snapshot_for
 from orchestration.storage.retention import is_whole
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
+from orchestration.stores.object_store import ObjectStore
 
 NO_LIMIT = 2**31 - 1
 Item = TypeVar("Item")
@@ -50,7 +52,8 @@ class Lake(LakeStore):
         if self._spark is not None:
             return self._spark
         require_java()
-        return self.start(partial(spark_session, self.conf.engine, fetched(), self.log))
+        store = s3a(self.conf.lake.store) if isinstance(self.conf.lake.store, ObjectStore) else None
+        return self.start(partial(spark_session, self.conf.engine, fetched(), self.log, store=store))
 
     @property
     def log(self) -> Path:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.engine.jars import OF_S3, fetched
+from orchestration.stores.object_store import ObjectStore
 
 BEHIND = "SPARK_DIST_CLASSPATH"
 """Names the end of the JVM's class path. Jars before those of pyspark would make it refuse its class-data archive: a session then starts in
@@ -25,17 +26,18 @@ class S3A:
         os.environ[BEHIND] = os.pathsep.join(dict.fromkeys([*before, *map(str, self.jars)]))
 
 
-def s3a(endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None) -> S3A:
+def s3a(store: ObjectStore) -> S3A:
     """Return what a session needs to read and write `s3://`, the driver and executors alike.
 
     Without an endpoint the store is Amazon's. Without keys the SDK looks for them: in the environment, a profile, a token of Kubernetes,
     the machine's role. Python workers get the keys by their environment.
     """
+    endpoint, (access_key, secret_key) = store.endpoint, store.keys or (None, None)
     hadoop = {
         # delta-rs knows no other scheme than s3, and Hadoop has nothing of its own for it.
         "s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "s3a.endpoint": endpoint,
-        "s3a.endpoint.region": region,
+        "s3a.endpoint.region": store.signed_region,
         # A store of one's own rarely has a name for each bucket in its DNS.
         "s3a.path.style.access": "true" if endpoint else None,
         "s3a.access.key": access_key,
@@ -44,7 +46,7 @@ def s3a(endpoint: str | None, region: str | None, access_key: str | None, secret
         if access_key
         else "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     }
-    python = {"ENDPOINT_URL": endpoint, "REGION": region, "ACCESS_KEY_ID": access_key, "SECRET_ACCESS_KEY": secret_key}
+    python = {"ENDPOINT_URL": endpoint, "REGION": store.signed_region, "ACCESS_KEY_ID": access_key, "SECRET_ACCESS_KEY": secret_key}
     named = {f"spark.hadoop.fs.{name}": value for name, value in hadoop.items()}
     named |= {f"spark.executorEnv.AWS_{name}": value for name, value in python.items()}
     return S3A(fetched(OF_S3), {name: value for name, value in named.items() if value is not None})

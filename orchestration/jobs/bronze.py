@@ -140,6 +140,7 @@ def _record(lake: LakeStore, gaps: Sequence[Gap]) -> None:
 
 def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None, births: Births | None) -> pa.Buffer:
     """Its rows in a file without a name, which is gone with the buffer, or with this process, however that ends."""
+    lake.conf.lake.local.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=lake.conf.lake.local) as scratch:
         with pa.ipc.new_stream(scratch, ARRIVED) as stream:
             for events in ready.events():

@@ -104,7 +104,7 @@ class MaintenanceTask:
     log: Sequence[Location]
 
     def as_row(self) -> dict[str, Any]:
-        freed = sum(file.local.stat().st_size for file in self.removable)
+        freed = sum(file.size() for file in self.removable)
         counts = self.files, sum(self.small.values()), len(self.removable), freed, len(self.log)
         return dict(zip(COLUMNS, (self.name, *counts), strict=True))
 

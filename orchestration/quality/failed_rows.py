@@ -1,7 +1,7 @@
 """quality.failed_rows: rows that fail, each with the event it came from. Append only; the writer holds `quality_tables.lock`."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -18,6 +18,7 @@ from orchestration.quality.outcome import Identity, Result, Run, TableResult, id
 from orchestration.quality.store import create_view, open_store, pin_table
 from orchestration.rendering import visible
 from orchestration.storage.delta import in_log, is_table, open_table, path_of
+from orchestration.storage.duckdb_view import readable
 
 FAILED_ROWS = "quality.failed_rows"
 FAILED_ROW_SCHEMA = declared(
@@ -164,16 +165,18 @@ def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping
 
 
 def _payloads(store: duckdb.DuckDBPyConnection, bronze: Location, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Event]:
-    files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and is_table(bronze) else []
+    files = readable(store, _files(bronze, {batch for batch, _ in wanted}) if wanted and is_table(bronze) else {})
     if not files:
         return {}
     store.register("asked", pa.Table.from_pylist([{"bronze_batch": batch, "bronze_row": row} for batch, row in wanted], IDENTITIES))
     return {(event[0], event[1]): Event(*event) for event in store.execute(PAYLOADS, {"files": files, "most": MOST_BYTES}).fetchall()}
 
 
-def _files(bronze: Location, batches: Iterable[int]) -> Iterator[str]:
-    """Files whose statistics do not exclude all of the batches."""
-    for add in in_log(open_table(bronze), "path", "min.bronze_batch", "max.bronze_batch").to_pylist():
+def _files(bronze: Location, batches: Collection[int]) -> dict[Location, int]:
+    """List files whose statistics do not exclude all of the batches, with their sizes."""
+    files = {}
+    for add in in_log(open_table(bronze), "path", "size_bytes", "min.bronze_batch", "max.bronze_batch").to_pylist():
         least, greatest = add.get("min.bronze_batch"), add.get("max.bronze_batch")
         if least is None or greatest is None or any(least <= batch <= greatest for batch in batches):
-            yield str(bronze / add["path"])
+            files[bronze / add["path"]] = add["size_bytes"]
+    return files

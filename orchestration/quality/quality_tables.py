@@ -17,10 +17,11 @@ from orchestration.location import Location
 from orchestration.storage.commit import append_rows, compact_many, create, widen
 from orchestration.storage.delta import Filters, is_table, path_of, table_of
 from orchestration.storage.gate_state import RELEASES, Release, closed_gates
-from orchestration.storage.lease import Lease, sole_writer
+from orchestration.storage.held_leases import HeldLease
+from orchestration.storage.lease import sole_writer
 
 
-def lock(lake: Location) -> AbstractContextManager[Lease]:
+def lock(lake: Location) -> AbstractContextManager[HeldLease]:
     """The lock of all tables of the schema; HeldError where another process has it."""
     return sole_writer(lake / "quality")
 

@@ -1,7 +1,7 @@
 """Delta tables as views of a DuckDB store, at a version or only the rows added since one, and with columns of a suite. Times in UTC."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -13,8 +13,8 @@ from expectations.suite import Suite
 from gold.schema import CARRY
 from gold.windows.spec import Group
 from orchestration.location import Location
-from orchestration.storage.delta import added, files_of, is_table, log_of, open_table
-from orchestration.storage.duckdb_view import select_from_table
+from orchestration.storage.delta import added, is_table, log_of, open_table
+from orchestration.storage.duckdb_view import readable, select_from_table, sized_files
 from orchestration.storage.views import CONDITIONS
 
 MEMORY = "2GB"
@@ -67,7 +67,7 @@ def pin_table(
     whole = PinnedTable(name, path, table.version(), None, str(table.metadata().id), group)
     if since is None or since[0] != whole.table_id or not _is_complete(path, since[1], table.version()):
         return whole
-    has_new_rows = any(_added(path, since[1], table.version()))
+    has_new_rows = bool(_added(path, since[1], table.version()))
     return replace(whole, since=since[1] if has_new_rows else table.version())
 
 
@@ -85,9 +85,8 @@ def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     if "deletionVectors" in (delta.protocol().reader_features or []):  # files may hold deleted rows; Tidemark writes no such tables
         copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
         return
-    all_files = (table.location / name for name in files_of(delta))
-    files = all_files if table.since is None else _added(table.location, table.since, delta.version())
-    rows = select_from_table(delta, map(str, files))
+    files = sized_files(table.location, delta) if table.since is None else _added(table.location, table.since, delta.version())
+    rows = select_from_table(delta, readable(store, files))
     if table.name.startswith("gold.aggregates") and CARRY.name not in {
         field.name for field in delta.schema().fields
     }:  # written by an earlier version
@@ -140,10 +139,13 @@ def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, 
     return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
 
 
-def _added(path: Location, since: int, version: int) -> Iterator[Location]:
-    """Files with rows that versions after `since` added; compaction adds none. A file that the log does not count may have rows."""
+def _added(path: Location, since: int, version: int) -> dict[Location, int]:
+    """List files with rows that versions after `since` added, and their sizes; compaction adds none.
+
+    A file that the log does not count may have rows.
+    """
     adds = (add for number in range(since + 1, version + 1) for add in added(path, number) if add["dataChange"])
-    return (path / add["path"] for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
+    return {path / add["path"]: add["size"] for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1)}
 
 
 def _is_complete(path: Location, since: int, version: int) -> bool:

@@ -12,12 +12,12 @@ import psutil
 from orchestration.conf.channel_settings import AddressSettings, BrokerSettings
 from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import heap_bytes
-from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.conf.transport_settings import HttpSettings, KafkaSettings, KinesisSettings, MqttSettings, S3Settings, TcpSettings
 from orchestration.connectors.collector.sockets import bind
 from orchestration.engine.java import heap_of
 from orchestration.errors import TidemarkError
+from orchestration.secrets import resolved
 from orchestration.service.finding import Finding, unless_it_breaks
 from orchestration.service.lake_findings import of_data_files, of_disks, of_lake, of_logs, of_seals, of_state_files
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS

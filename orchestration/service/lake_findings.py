@@ -52,7 +52,7 @@ def of_disks(conf: Conf) -> Iterator[Finding]:
 
 
 def of_lake(conf: Conf) -> Iterator[Finding]:
-    if not conf.lake.exists():
+    if not conf.lake.is_dir():
         yield Finding("lake", "good", f"{conf.lake} is made by the first run")
     if is_held(conf.lake):
         yield Finding("lease", "good", f"written by {holder_of(conf.lake) or 'another process'}")
@@ -82,9 +82,9 @@ def of_logs(conf: Conf) -> Iterator[Finding]:
 def of_seals(conf: Conf) -> Iterator[Finding]:
     """Look for files that nothing can be compared with: of a seal that is gone, or of its damaged lines."""
     store = LakeStore(conf)
-    sealed = {name: location for name, location in sealed_tables(store).items() if is_table(location)}
+    sealed = {name: location for name, location in sealed_tables(store).items() if location.store.is_disk and is_table(location)}
     checkpoints = {f"checkpoint of {name}": store.checkpoint(name) for name, *_ in flows(conf, store.generation)}
-    sealed |= {name: location for name, location in checkpoints.items() if (location.local / "commits").exists()}
+    sealed |= {name: location for name, location in checkpoints.items() if (location / "commits").is_dir() and location.store.is_disk}
     seals = {name: Seal(location) for name, location in sealed.items()}
     gone = [name for name, seal in seals.items() if not seal.marks and not seal.lost]
     cut = [f"{name} ({seal.lost} lines of {seal.file})" for name, seal in seals.items() if seal.lost]
@@ -98,7 +98,7 @@ def of_seals(conf: Conf) -> Iterator[Finding]:
 
 
 def of_state_files(conf: Conf) -> Iterator[Finding]:
-    files = [*odd_files(conf.lake.local)]
+    files = [*odd_files(conf.lake)]
     if damaged := [f"{file} {what}" for file, what in files if what == DAMAGED]:
         yield Finding("state files", "bad", _listed(damaged), "restore it; the command that reads it says what else can be done")
     if foreign := [f"{file} {what}" for file, what in files if what == FOREIGN]:
@@ -110,7 +110,7 @@ def of_state_files(conf: Conf) -> Iterator[Finding]:
 def of_data_files(conf: Conf) -> Iterator[Finding]:
     damaged = []
     for name, folder in _tables(LakeStore(conf)).items():
-        log = in_log(open_table(Location(folder)), "path", "size_bytes")
+        log = in_log(open_table(folder), "path", "size_bytes")
         files = [(folder / unquote(path), size) for path, size in zip(*(column.to_pylist() for column in log.columns), strict=True)]
         damaged += [f"{name}: {file} {damage}" for file, size in files if (damage := footer_damage(file, size))]
     if damaged:
@@ -119,9 +119,9 @@ def of_data_files(conf: Conf) -> Iterator[Finding]:
         yield Finding("data files", "good", "each has its length, and the end of a Parquet file")
 
 
-def _tables(store: LakeStore) -> dict[str, Path]:
+def _tables(store: LakeStore) -> dict[str, Location]:
     """Return the folder of each table that is there, by its SQL name."""
-    return {name: location.local for name, location in sealed_tables(store).items() if (location.local / LOG).is_dir()}
+    return {name: location for name, location in sealed_tables(store).items() if (location / LOG).is_dir()}
 
 
 def _folders(lake: Path) -> Iterator[Path]:

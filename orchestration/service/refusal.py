@@ -55,7 +55,7 @@ class Refusal:
     def lift(self, running: Conf) -> None:
         """Forget it: the conf that is written is the one that runs."""
         self._sentence = ""
-        refused_conf(running.lake).remove(missing_ok=True)
+        refused_conf(running.lake).remove()
 
     def _tell(self, running: Conf, path: tuple[str, ...], sentence: str, command: str) -> None:
         if sentence != self._sentence:

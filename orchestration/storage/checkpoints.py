@@ -61,7 +61,7 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
 def _whole(file: Location) -> Iterator[str]:
     """The text of a file of a checkpoint; what fails while it is taken apart says where the damage is."""
     try:
-        yield file.local.read_text()
+        yield file.read_text()
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         hint = "restore the checkpoint from a backup, or build silver and gold anew with `tidemark replay`."
         raise DamagedCheckpointError(f"{file} is damaged: {hint}") from error
@@ -71,7 +71,7 @@ def clear_drafts(checkpoint: Location) -> None:
     """Remove drafts of a query that was killed while it noted its first batch: Spark refuses to begin where anything lies."""
     if newest_batch(checkpoint / "offsets") < 0:
         for draft in checkpoint.glob("offsets/.*"):
-            draft.local.unlink()
+            draft.delete()
 
 
 def newest_batch(log: Location) -> int:

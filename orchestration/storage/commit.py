@@ -14,7 +14,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -22,8 +22,10 @@ from orchestration import crash
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
-from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
-from orchestration.storage.lease import TAKEN_OVER, lease_above
+from orchestration.storage.delta import OpenTable, files_of, in_log, is_table, new_table, open_table, written_in
+from orchestration.storage.duckdb_view import readable
+from orchestration.storage.held_leases import TAKEN_OVER, lease_above
+from orchestration.storage.log_checksums import forget_checksum, sum_up
 from orchestration.storage.row_digest import INFO, added_up, row_digest
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 from orchestration.storage.seals import Seal
@@ -48,15 +50,7 @@ MapGroups = Callable[[Callable[[list[DataFile]], PutTogether], list[list[DataFil
 
 def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] | None = None, partition: str | None = None) -> None:
     if not is_table(path):
-        path.local.mkdir(parents=True, exist_ok=True)
-        table = DeltaTable.create(
-            str(path),
-            schema=Schema.from_arrow(schema),
-            partition_by=[partition] if partition else None,
-            configuration=OF_LOG | dict(configuration or {}),
-            mode="ignore",
-        )
-        sum_up(path, table)
+        sum_up(path, new_table(path, Schema.from_arrow(schema), partition, configuration or {}))
 
 
 def widen(path: Location, schema: pa.Schema) -> None:
@@ -73,7 +67,7 @@ def file_shape(path: Location, table: OpenTable | None = None) -> FileShape:
     columns, metadata = pa.schema(table.schema().to_arrow()), table.metadata()
     declared = metadata.configuration.get(STATISTICS)
     statistics = declared.split(",") if declared else [field.name for field in columns if field.type in SIMPLE]
-    return FileShape(path.local, columns, tuple(statistics), next(iter(metadata.partition_columns), None))
+    return FileShape(path, columns, tuple(statistics), next(iter(metadata.partition_columns), None))
 
 
 def commit(  # noqa: PLR0917
@@ -93,8 +87,7 @@ def commit(  # noqa: PLR0917
     `others`: transactions of other applications whose files are among these.
     HeldError where another process has taken over the lease.
     """
-    lease = lease_above(path)
-    writer = lease.transaction if lease else None
+    files, writer = [*files], _writer(path)
     with _LOCKS[path]:
         table = open_table(path)
         if app_id and written_in(table, app_id) >= version:
@@ -105,13 +98,31 @@ def commit(  # noqa: PLR0917
         properties = CommitProperties(custom_metadata=dict(info) if info else None, app_transactions=transactions)
         actions, partition = _actions(files, removed, is_change=not is_rearranged), table.metadata().partition_columns
         crash.point(crash.Point.COMMIT_DUE)
+        _writer(path)
         forget_checksum(path)
         try:
             table.create_write_transaction(actions, "append", table.schema(), partition, commit_properties=properties)
         except CommitFailedError as error:
-            raise HeldError(TAKEN_OVER.format(path)) if writer and "Concurrent transaction" in str(error) else error from error
+            if not _is_done(path, files, transactions):
+                raise HeldError(TAKEN_OVER.format(path)) if writer and "Concurrent transaction" in str(error) else error from error
         table.update_incremental()
         sum_up(path, table)
+
+
+def _writer(path: Location) -> tuple[str, int] | None:
+    """Return the transaction of the lease of this process, None without one; HeldError where another process may hold it by now."""
+    if (lease := lease_above(path)) is None:
+        return None
+    lease.confirm()
+    return lease.transaction
+
+
+def _is_done(path: Location, files: Sequence[DataFile], transactions: Sequence[Transaction]) -> bool:
+    """Whether a commit that failed was made: the answer of the store was lost, and the next attempt met the first."""
+    newest = open_table(path)
+    if files:  # names of files are given once
+        return {file.path for file in files} <= {*files_of(newest)}
+    return bool(transactions) and all(written_in(newest, one.app_id) == one.version for one in transactions)
 
 
 def fence(paths: Iterable[Location]) -> None:
@@ -178,7 +189,7 @@ def compact(path: Location, target_bytes: int, partition: str | None = None, ord
         replaced, large = [*chain(*together)], [*filter(None, files)]
         if (digest := added_up(before)) != added_up(after):
             for file in large:
-                (shape.folder / file.path).unlink()
+                (shape.folder / file.path).delete()
             raise TidemarkError(OTHER_ROWS.format(path, len(replaced), digest, added_up(after)))
         commit(path, large, removed=replaced, info={INFO: digest}, is_rearranged=True)
         open_table(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
@@ -187,7 +198,7 @@ def compact(path: Location, target_bytes: int, partition: str | None = None, ord
 def _put_together(shape: FileShape, order: str | None, files: Sequence[DataFile]) -> PutTogether:
     large = write_file(shape, _in_order(shape, files, order) if order else merged(*(_rows(shape, file) for file in files)))
     in_files = pa.schema([field for field in shape.columns if field.name != shape.partition])
-    before, after = (row_digest((str(shape.folder / file.path) for file in some), in_files) for some in (files, [large] if large else []))
+    before, after = (row_digest(_sized(shape, some), in_files) for some in (files, [large] if large else []))
     return large, before, after
 
 
@@ -220,7 +231,7 @@ def _files(path: Location) -> list[DataFile]:
 
 def _rows(shape: FileShape, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Rows of a file in pieces, with the column that is a folder."""
-    with pq.ParquetFile(shape.folder / file.path) as opened:
+    with (shape.folder / file.path).open_input() as source, pq.ParquetFile(source) as opened:
         for batch in opened.iter_batches(columns=columns):
             rows = pa.Table.from_batches([batch])
             for name, value in file.partition.items():
@@ -228,10 +239,16 @@ def _rows(shape: FileShape, file: DataFile, columns: Sequence[str] | None = None
             yield rows.cast(pa.schema([shape.columns.field(name) for name in rows.column_names]))  # others than we write views of texts
 
 
+def _sized(shape: FileShape, files: Iterable[DataFile]) -> dict[Location, int]:
+    return {shape.folder / file.path: file.size for file in files}
+
+
 def _in_order(shape: FileShape, files: Iterable[DataFile], order: str) -> Iterator[pa.Table]:
     """Read rows in order by DuckDB, which sorts what does not fit in memory beside the files."""
     import duckdb  # nothing else here needs it, and it takes a while to load
 
-    with duckdb.connect(config={"memory_limit": "512MB", "threads": 1, "temp_directory": str(shape.folder / ".sorting")}) as connection:
-        rows = connection.read_parquet([str(shape.folder / file.path) for file in files]).order(order)
+    with duckdb.connect(
+        config={"memory_limit": "512MB", "threads": 1, "temp_directory": str(shape.folder.local / ".sorting")}
+    ) as connection:
+        rows = connection.read_parquet(readable(connection, _sized(shape, files))).order(order)
         yield from in_pieces(rows.to_arrow_reader(), shape.columns)

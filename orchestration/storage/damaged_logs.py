@@ -1,9 +1,9 @@
 """Damage in a Delta log: the file that keeps the log from being read, found where delta-rs says only that something in it is wrong."""
 
 import json
-from pathlib import Path
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 
 WAY_OUT = "Restore it from a backup, or make silver and gold anew from bronze with `tidemark replay`; `tidemark doctor` looks at all files."
 
@@ -12,15 +12,15 @@ class DamagedLogError(TidemarkError):
     """The log of a table cannot be read."""
 
 
-def damaged_log_error(log: Path, error: Exception) -> DamagedLogError:
+def damaged_log_error(log: Location, error: Exception) -> DamagedLogError:
     """Name the table by its last two folders, the file, and the way out."""
-    name, damage = ".".join(log.parts[-3:-1]), first_damage(log)
+    name, damage = ".".join(log.path.parts[-3:-1]), first_damage(log)
     if damage is None:
         return DamagedLogError(f"{name} cannot be read ({str(error).splitlines()[0]}): {log.parent}.\n  {WAY_OUT}")
     return DamagedLogError(f"the log of {name} is damaged: {damage}.\n  {WAY_OUT}")
 
 
-def first_damage(log: Path) -> str | None:
+def first_damage(log: Location) -> str | None:
     """Name the first file of a log that is not as Delta writes it, or is missing between others; None where all are."""
     entries, checkpoints = {}, []
     for file in sorted(log.glob("[0-9]*")):
@@ -38,15 +38,16 @@ def first_damage(log: Path) -> str | None:
     return None
 
 
-def footer_damage(file: Path, size: int | None = None) -> str | None:
+def footer_damage(file: Location, size: int | None = None) -> str | None:
     """Say why a Parquet file has no end, which says where its columns are, or that it is not of this size; None for a sound one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        pq.read_metadata(file)
-        if size is not None and (now := file.stat().st_size) != size:
-            return f"has {now} bytes, and {size} by the log"
+        with file.open_input() as source:
+            pq.read_metadata(source)
+            if size is not None and (now := source.size()) != size:
+                return f"has {now} bytes, and {size} by the log"
     except FileNotFoundError:
         return "is gone"
     except (OSError, pa.ArrowInvalid) as error:
@@ -54,11 +55,11 @@ def footer_damage(file: Path, size: int | None = None) -> str | None:
     return None
 
 
-def _damage(file: Path) -> str | None:
+def _damage(file: Location) -> str | None:
     if file.suffix == ".parquet":
         return footer_damage(file)
     try:
-        lines = file.read_bytes().splitlines()
+        lines = file.read().splitlines()
         is_whole = bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
     except ValueError:
         is_whole = False

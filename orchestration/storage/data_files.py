@@ -4,10 +4,11 @@ By Arrow's own writer: that of delta-rs holds the whole file in memory, three ti
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
 
@@ -15,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from orchestration.location import Location
+
 
 @dataclass(frozen=True)
 class FileShape:
     """Form of a table's files. `statistics`: columns of which a commit tells the ends. `partition`: the column that is a folder."""
 
-    folder: Path
+    folder: Location
     columns: pa.Schema
     statistics: tuple[str, ...]
     partition: str | None = None
@@ -45,42 +48,42 @@ def write_file(shape: FileShape, pieces: Iterator[pa.Table]) -> DataFile | None:
     if first is None:
         return None
     of_partition = {shape.partition: str(first[shape.partition][0])} if shape.partition else {}
-    path = Path(*(f"{name}={value}" for name, value in of_partition.items()), f"part-{uuid4()}.snappy.parquet")
-    file = shape.folder / path
-    file.parent.mkdir(exist_ok=True)
+    path = PurePosixPath(*(f"{name}={value}" for name, value in of_partition.items()), f"part-{uuid4()}.snappy.parquet").as_posix()
+    columns = pa.schema([field for field in shape.columns if field.name not in of_partition])
     try:
-        _write(file, pa.schema([field for field in shape.columns if field.name not in of_partition]), chain([first], filled))
+        footer, size = _write(shape.folder / path, columns, chain([first], filled))
     except BaseException:  # a full disk would otherwise get fuller with each attempt
-        file.unlink(missing_ok=True)
+        (shape.folder / path).delete()
         raise
     pa.default_memory_pool().release_unused()  # Arrow would keep 110 MB of a large batch (measured)
-    return _described(shape, path, of_partition)
+    return _described(shape, path, footer, size, of_partition)
 
 
 def move_in(shape: FileShape, file: Path) -> DataFile | None:
     """A file that Spark wrote elsewhere on the disk, to the folder of a table without partitions; None where it has no rows."""
-    file.replace(shape.folder / file.name)
-    moved = _described(shape, Path(file.name), {})
-    return moved if moved.count else None
+    footer, size = pq.read_metadata(file), file.stat().st_size
+    file.replace(shape.folder.local / file.name)
+    return _described(shape, file.name, footer, size, {}) if footer.num_rows else None
 
 
-def _described(shape: FileShape, path: Path, of_partition: Mapping[str, str]) -> DataFile:
-    status, statistics = (shape.folder / path).stat(), _statistics(shape.folder / path, shape.statistics)
-    summary = json.dumps(statistics, separators=(",", ":"))
-    return DataFile(path.as_posix(), status.st_size, int(status.st_mtime * 1000), summary, statistics["numRecords"], of_partition)
+def _described(shape: FileShape, path: str, footer: pq.FileMetaData, size: int, of_partition: Mapping[str, str]) -> DataFile:
+    summary = json.dumps(_statistics(footer, shape.statistics), separators=(",", ":"))
+    return DataFile(path, size, int(time.time() * 1000), summary, footer.num_rows, of_partition)
 
 
-def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table]) -> None:
+def _write(file: Location, columns: pa.Schema, pieces: Iterator[pa.Table]) -> tuple[pq.FileMetaData, int]:
+    """Write a file, and return its footer and its size."""
     # No two payloads are alike: looking for repeats is in vain.
-    repeated = [field.name for field in columns if field.type != pa.binary()]
-    with pq.ParquetWriter(file, columns, use_dictionary=repeated, write_statistics=repeated) as writer:
-        for piece in pieces:
-            writer.write_table(piece.select(columns.names).cast(columns))
+    repeated, footers = [field.name for field in columns if field.type != pa.binary()], list[pq.FileMetaData]()
+    with file.open_output() as output:
+        with pq.ParquetWriter(output, columns, use_dictionary=repeated, write_statistics=repeated, metadata_collector=footers) as writer:
+            for piece in pieces:
+                writer.write_table(piece.select(columns.names).cast(columns))
+        return footers[0], output.tell()
 
 
-def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
+def _statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, Any]:
     """Sum up a file as Delta's PROTOCOL.md has it ("Per-file Statistics"). A column of nulls, or with very long texts, has no ends."""
-    footer = pq.read_metadata(file)
     position = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
     groups = [footer.row_group(n) for n in range(footer.num_row_groups)]
     of_columns = {name: [group.column(position[name]) for group in groups] for name in columns if name in position}

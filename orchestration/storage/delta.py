@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError
+from deltalake import DeltaTable, QueryBuilder, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from orchestration.location import Location
 from orchestration.storage.damaged_logs import damaged_log_error
@@ -22,8 +22,6 @@ LOG = "_delta_log"
 INSTANT = pa.timestamp("us", "UTC")
 PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
-NAMED_FEATURES = 7
-"""The writer version from which a protocol lists features: of these tables nothing is summed up."""
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """The first instant of Python. Silver took earlier ones for event times once, so lakes may hold some."""
 FIRST_AT, LAST_AT = datetime(1700, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
@@ -56,7 +54,27 @@ def each_table_opened_once(opened: dict[str, OpenTable] | None = None) -> Iterat
 
 
 def is_table(path: Location) -> bool:
-    return str(path) in (_opened.get() or ()) or DeltaTable.is_deltatable(str(path))
+    if str(path) in (_opened.get() or ()):
+        return True
+    # Not of a store: delta-rs would hold Python's lock until the store answers, so that the lease is not renewed.
+    return DeltaTable.is_deltatable(str(path)) if path.store.is_disk else (path / LOG).is_dir()
+
+
+def new_table(path: Location, schema: Schema, partition: str | None, configuration: Mapping[str, str]) -> OpenTable:
+    """Create a table; where it is there, open it."""
+    if path.store.is_disk:
+        path.local.mkdir(parents=True, exist_ok=True)
+    try:
+        return DeltaTable.create(
+            str(path),
+            schema=schema,
+            partition_by=[partition] if partition else None,
+            configuration=OF_LOG | dict(configuration),
+            mode="ignore",
+            storage_options=path.store.delta_options,
+        )
+    except CommitFailedError:  # another process was first, or the answer of the store was lost
+        return _open(path, None)
 
 
 def open_table(path: Location, version: int | None = None) -> OpenTable:
@@ -71,9 +89,9 @@ def open_table(path: Location, version: int | None = None) -> OpenTable:
 
 def _open(path: Location, version: int | None) -> OpenTable:
     try:
-        return DeltaTable(str(path), version=version)
+        return DeltaTable(str(path), version=version, storage_options=path.store.delta_options)
     except DeltaError as error:
-        raise damaged_log_error(path.local / LOG, error) from error
+        raise damaged_log_error(path / LOG, error) from error
 
 
 def table_id(path: Location) -> str:
@@ -175,45 +193,6 @@ def answers(path: Location, sql: str) -> list[dict[str, Any]]:
     return ask(sql, {"rows": open_table(path)}).read_all().to_pylist() if is_table(path) else []
 
 
-def forget_checksum(path: Location) -> None:
-    """Remove Hadoop's checksum of the file that names the newest checkpoint, before delta-rs writes that file anew.
-
-    Only for speed: Spark would find the file damaged and read the whole log, 3 s for each table and start (measured).
-    """
-    (path.local / LOG / "._last_checkpoint.crc").unlink(missing_ok=True)
-
-
-def sum_up(path: Location, table: OpenTable) -> None:
-    """Write the checksum of a version (Delta's PROTOCOL.md, "Version Checksum File"), as Spark does and delta-rs does not.
-
-    Without it, Spark takes the columns from the log by a job (measured: 0.2 s for each version, 0.02 s with it).
-    """
-    file, metadata, protocol = log_of(path, table.version()).local.with_suffix(".crc"), table.metadata(), table.protocol()
-    if file.exists() or protocol.min_writer_version >= NAMED_FEATURES:
-        return
-    sizes = in_log(table, "size_bytes")["size_bytes"].to_pylist()
-    checksum = {
-        "tableSizeBytes": sum(sizes),
-        "numFiles": len(sizes),
-        "numMetadata": 1,
-        "numProtocol": 1,
-        "metadata": {
-            "id": metadata.id,
-            "name": metadata.name,
-            "description": metadata.description,
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": table.schema().to_json(),
-            "partitionColumns": metadata.partition_columns,
-            "configuration": metadata.configuration,
-            "createdTime": metadata.created_time,
-        },
-        "protocol": {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version},
-    }
-    draft = path.local / LOG / ".version.draft"
-    draft.write_text(json.dumps(checksum))
-    draft.replace(file)
-
-
 def commit(table: Location, version: int) -> tuple[list[int], datetime]:
     """Return the rows of each file that a version adds, in the log's order, and when it was committed.
 
@@ -230,8 +209,10 @@ def committed_at(table: Location, version: int) -> datetime:
 
 
 def _entry(table: Location, version: int) -> list[dict[str, Any]]:
-    file = log_of(table, version)
-    return [*actions(file.local, "commitInfo", "add")] if file.exists() else []
+    try:
+        return [*actions(log_of(table, version), "commitInfo", "add")]
+    except FileNotFoundError:
+        return []
 
 
 def _instant_of(entry: Sequence[Mapping[str, Any]]) -> datetime:
@@ -242,16 +223,25 @@ def _instant_of(entry: Sequence[Mapping[str, Any]]) -> datetime:
 
 def added(table: Location, version: int) -> list[dict[str, Any]]:
     """Return the log's entries of the files that a version adds, in its order; none where the log is gone. For paths see files_of."""
-    file = log_of(table, version)
-    adds = [action["add"] for action in actions(file.local, "add")] if file.exists() else []
+    adds = [action["add"] for action in _entry(table, version) if "add" in action]
     return [add | {"path": unquote(add["path"])} for add in adds]
 
 
-def actions(entry: Path, *kinds: str) -> Iterator[dict[str, Any]]:
+def actions(entry: Location, *kinds: str) -> Iterator[dict[str, Any]]:
     """Actions of these kinds in an entry of a log, in its order."""
     beginnings = tuple(f'{{"{kind}"'.encode() for kind in kinds)
     # As bytes: text would be cut at U+2028 and its like too, which may stand in a value of the statistics.
-    return (json.loads(line) for line in entry.read_bytes().splitlines() if line.startswith(beginnings))
+    return (json.loads(line) for line in _content(entry).splitlines() if line.startswith(beginnings))
+
+
+def _content(entry: Location) -> bytes:
+    return entry.read() if entry.store.is_disk else _kept_content(entry)
+
+
+@lru_cache(1024)
+def _kept_content(entry: Location) -> bytes:
+    """Entries never change, and a store is asked for each once."""
+    return entry.read()
 
 
 def max_in_log(path: Location, column: str, version: int | None = None) -> Any:
@@ -286,6 +276,6 @@ def log_of(table: Location, version: int) -> Location:
     return table / LOG / f"{version:020d}.json"
 
 
-def is_draft(file: Path) -> bool:
+def is_draft(name: str) -> bool:
     """Whether delta-rs is still writing the file, which then gets its name: `<name>#1`. A kill leaves it for ever."""
-    return "#" in file.name
+    return "#" in name

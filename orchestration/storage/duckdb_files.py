@@ -5,16 +5,37 @@ So nothing is listed or asked for its size. The end of a file, where Parquet say
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import RawIOBase
 from typing import Any
 
+import duckdb
 from fsspec import AbstractFileSystem
+
+from orchestration.location import Location
 
 TAIL_BYTES, SMALL_BYTES = 64 * 1024, 256 * 1024
 KEPT_TAILS = 256
 WRITTEN_AT = datetime(2020, 1, 1, tzinfo=UTC)
 """DuckDB asks whether a file that it keeps was changed since."""
+
+
+_locations: dict[str, Location] = {}
+_sizes: dict[str, int] = {}
+"""Files that this process has let DuckDB read, by name."""
+
+
+def register(connection: duckdb.DuckDBPyConnection, files: Mapping[Location, int]) -> None:
+    """Let a connection, and those that it makes, read files of these sizes."""
+    _locations.update((str(file), file) for file in files)
+    _sizes.update((str(file), size) for file, size in files.items())
+    if TableFiles.protocol not in connection.list_filesystems():
+        connection.register_filesystem(_files())
+
+
+@cache
+def _files() -> "TableFiles":
+    return TableFiles(lambda path, start, count: _locations[path].read_range(start, count), _sizes)
 
 
 class TableFiles(AbstractFileSystem):  # type: ignore[misc]

@@ -2,10 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from orchestration.storage.delta import OpenTable, literal
+from orchestration.location import Location
+from orchestration.storage.delta import OpenTable, files_of, in_log, literal
+
+if TYPE_CHECKING:
+    import duckdb
 
 NULL_PART = "__HIVE_DEFAULT_PARTITION__"
 TYPES = {
@@ -18,6 +22,21 @@ TYPES = {
     "timestamp_ntz": "timestamp",
 }
 """DuckDB's names of types by Delta's, where they differ."""
+
+
+def readable(connection: "duckdb.DuckDBPyConnection", files: Mapping[Location, int]) -> list[str]:
+    """Let a connection read files of these sizes, and return their names."""
+    if any(not file.store.is_disk for file in files):
+        from orchestration.storage.duckdb_files import register  # who reads a disk does without it
+
+        register(connection, files)
+    return [*map(str, files)]
+
+
+def sized_files(path: Location, table: OpenTable) -> dict[Location, int]:
+    """List the files of a table's version, with their sizes by the log."""
+    sizes = in_log(table, "size_bytes")["size_bytes"].to_pylist()
+    return {path / name: size for name, size in zip(files_of(table), sizes, strict=True)}
 
 
 def select_from_table(table: OpenTable, files: Iterable[str]) -> str:

@@ -85,7 +85,7 @@ class ForeignTable:
     def commit(self, version: int) -> Commit | None:
         """Read what a version added; None where its entry of the log is gone."""
         try:
-            lines = log_of(Location(self._path), version).local.read_bytes().splitlines()
+            lines = log_of(Location(self._path), version).read().splitlines()
         except FileNotFoundError:
             return None
         actions: dict[str, list[dict[str, Any]]] = {}

@@ -3,10 +3,8 @@
 A folder that one room uses is named in that room; tables: tables.py.
 """
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from orchestration.location import Location
 
@@ -35,24 +33,24 @@ OTHER_FILES = {
 _OTHERS = re.compile("|".join(OTHER_FILES.values()))
 
 
-def state_files(lake: Path) -> Iterator[Path]:
+def state_files(lake: Location) -> Iterator[Location]:
     """Yield all files of a lake but OTHER_FILES: each is a state file, or of nobody here."""
-    for root, folders, names in os.walk(lake):
-        folders[:] = sorted({*folders} - OTHER_FOLDERS)
-        files = (Path(root) / name for name in sorted(names))
-        yield from (file for file in files if not _OTHERS.search(file.relative_to(lake).as_posix()))
+    for file, _, _ in sorted(lake.entries()):
+        path = file.below(lake)
+        if OTHER_FOLDERS.isdisjoint(path.split("/")[:-1]) and not _OTHERS.search(path):
+            yield file
 
 
 def claims_folder(lake: Location, source: str) -> Location:
     """Return the folder of links to files of a source (connectors/sources/files.py)."""
-    return lake / CLAIMS / source
+    return (lake / CLAIMS / source).on_host
 
 
 def spool_folder(lake: Location, source: str) -> Location:
     """Return the folder in which `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
-    return lake / SPOOL / source
+    return (lake / SPOOL / source).on_host
 
 
 def fast_alerts_folder(lake: Location) -> Location:
     """Return the folder in which `tidemark alerts watch` keeps its state."""
-    return lake / FAST_ALERTS
+    return (lake / FAST_ALERTS).on_host

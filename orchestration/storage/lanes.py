@@ -1,6 +1,5 @@
 """Lanes of silver: sources with equal bounds share a query, with a watermark of its own; so what one lane brings makes no other late."""
 
-import shutil
 from dataclasses import replace
 
 from gold.instants import SECOND
@@ -39,7 +38,7 @@ def begin_lanes(lake: LakeStore) -> None:
     record_of(lake.checkpoint(FLOW)).write(lanes)
     for lane in lanes.every:
         if lane.is_over:
-            shutil.rmtree(lake.checkpoint(lane.flow).local, ignore_errors=True)
+            lake.checkpoint(lane.flow).delete_all()
 
 
 def begin_anew(lake: LakeStore, up_to: int) -> None:

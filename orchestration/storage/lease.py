@@ -9,47 +9,25 @@ which its commits carry (commit.py): what it writes when another one has begun i
 
 import fcntl
 import json
-import os
-import shlex
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from orchestration.errors import HeldError
 from orchestration.location import Location
+from orchestration.storage.held_leases import HELD, TAKEN_OVER, HeldLease, Holder, this_process
 from orchestration.storage.state_file import StateFile
+from orchestration.storage.store_lease import held_in_store, is_held_in_store, store_holder
 
 LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token.json"
 A_LOOK_SECONDS = 0.5
 """`is_held` holds the lease as well, for a moment."""
 JVM_LEAVES_SECONDS = 120
 POLL_SECONDS = 0.05
-TAKEN_OVER = (
-    "another process took over the lease of {}, because this process seemed dead. The pending write was not made.\n"
-    "  Start it again, once the other one has ended."
-)
-_HELD: dict[Location, "Lease"] = {}
-"""Leases that this process holds."""
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Who writes a lake. `jvm`: process of its Spark, once that has started."""
-
-    pid: int
-    host: str
-    command: str
-    since: str
-    jvm: int | None = None
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host} (since {self.since} UTC: {self.command})"
 
 
 @dataclass(frozen=True)
@@ -69,10 +47,9 @@ class Lease:
         # Also higher than what a lost file held.
         self.token, self.is_taken_over = max(before.token + 1, int(time.time() * 1000)), not before.is_released
         self._token_file.write(_Token(self.token, is_released=False))
-        command = shlex.join(["tidemark", *sys.argv[1:]])
         self._lake, self._file = lake, file
         self._of_jvm: Any = None
-        self._holder = Holder(os.getpid(), socket.gethostname(), command, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}")
+        self._holder = this_process()
         self._tell(self._holder)
 
     @property
@@ -96,6 +73,9 @@ class Lease:
         held = self._token_file.read()
         return held is None or held.token != self.token
 
+    def confirm(self) -> None:
+        """Do nothing: who holds the lock holds the lease, and the tables refuse one that lost it."""
+
     def let_go(self) -> None:
         """Let the lease go after work that came to its end: the JVM has nothing left to write."""
         if self._of_jvm is not None:
@@ -112,18 +92,12 @@ class Lease:
 @contextmanager
 def sole_writer(
     lake: Location, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr), doing: str | None = None
-) -> Iterator[Lease]:
+) -> Iterator[HeldLease]:
     """Hold a lake or another folder; HeldError if another process is `doing` so. `tell` hears of take-overs and of waiting."""
     lake.local.mkdir(parents=True, exist_ok=True)
-    with (lake / LEASE).local.open("a+") as file:
-        if not _within(A_LOOK_SECONDS, lambda: _locked(file, fcntl.flock)):
-            other = _holder(file) or "another process"
-            raise HeldError(f"{other} {doing or f'writes the lake at {lake}'}; stop it first, or wait for its end.")
-        gone = _holder(file)
-        if gone is not None:
-            tell(f"tidemark: {gone} ended without releasing its lease of {lake}; this process takes it over.")
-        _await_jvm(lake, gone, tell)
-        lease = _HELD[lake] = Lease(lake, file)
+    hold = _held_on_disk if lake.store.is_disk else held_in_store
+    with hold(lake, tell, doing or f"writes the lake at {lake}") as lease:
+        HELD[lake] = lease
         try:
             yield lease
             lease.let_go()
@@ -133,14 +107,23 @@ def sole_writer(
                 raise HeldError(TAKEN_OVER.format(lake)) from error
             raise
         finally:
-            _HELD.pop(lake, None)
+            HELD.pop(lake, None)
+
+
+@contextmanager
+def _held_on_disk(lake: Location, tell: Callable[[str], None], doing: str) -> Iterator[HeldLease]:
+    with (lake / LEASE).local.open("a+") as file:
+        if not _within(A_LOOK_SECONDS, lambda: _locked(file, fcntl.flock)):
+            other = _holder(file) or "another process"
+            raise HeldError(f"{other} {doing}; stop it first, or wait for its end.")
+        gone = _holder(file)
+        if gone is not None:
+            tell(f"tidemark: {gone} ended without releasing its lease of {lake}; this process takes it over.")
+        _await_jvm(lake, gone, tell)
+        try:
+            yield Lease(lake, file)
+        finally:
             file.truncate(0)
-
-
-def lease_above(path: Location) -> Lease | None:
-    """The lease of this process that a table at this place is under; None where it holds none."""
-    held = [lake for lake in _HELD if lake.local in path.local.parents]
-    return _HELD[max(held, key=lambda lake: len(lake.local.parts))] if held else None
 
 
 @contextmanager
@@ -154,11 +137,15 @@ def holding(file: Path) -> Iterator[None]:
 
 def is_held(lake: Location) -> bool:
     """Whether some process writes the lake now, or the JVM of one that is gone."""
+    if not lake.store.is_disk:
+        return is_held_in_store(lake)
     return not (_is_free(lake / LEASE, fcntl.flock) and _is_free(lake / OF_JVM, fcntl.lockf))
 
 
 def holder_of(lake: Location) -> Holder | None:
     """Who holds it now, or held it last without letting go; None where nobody did."""
+    if not lake.store.is_disk:
+        return store_holder(lake)
     with (lake / LEASE).local.open() as file:
         return _holder(file)
 
@@ -175,7 +162,7 @@ def _await_jvm(lake: Location, gone: Holder | None, tell: Callable[[str], None])
 
 
 def _is_free(path: Location, lock: Callable[[TextIO, int], None]) -> bool:
-    if not path.exists():
+    if not path.local.exists():
         return True
     with path.local.open() as file:
         return _locked(file, lock, fcntl.LOCK_SH)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from orchestration.errors import TidemarkError
-from orchestration.storage.state_file import sync
+from orchestration.stores.disk import sync
 from silver.enrich import ReferenceData
 
 

@@ -38,7 +38,7 @@ def former(conf: Conf) -> list[str]:
 def remember(conf: Conf) -> None:
     """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
     formats = payload_formats(conf)
-    kept = [folder for below in (CLAIMS, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in formats]
+    kept = [folder for below in (CLAIMS, SPOOL) for folder in sorted((conf.lake / below).local.glob("*/")) if folder.name not in formats]
     if kept:
         raise TidemarkError(
             f"{kept[0].parent} holds files of source {kept[0].name}, which neither sources.yml nor {conf.lake / FILE} declares.\n"

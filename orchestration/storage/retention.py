@@ -28,6 +28,8 @@ SILVER = "silver.readings"
 """The flow that reads its table from the first version on, commit by commit."""
 ORPHANED_SECONDS = 86_400.0
 """A file that no commit names is being written, or its writer was killed; no batch takes a day."""
+DATA_FILE = re.compile(rf"^(?!{LOG}/)(.*/)?[^./][^/]*\.parquet")
+"""A data file of a table, or delta-rs's draft of one: `*.parquet#1`."""
 LOG_ENTRY = re.compile(r"\.?(\d{20})\.")
 
 
@@ -68,34 +70,37 @@ def positions(lake: Location, table: OpenTable) -> list[Position]:
 
 
 def removable_files(table: Location, needs: RetentionNeeds, now: datetime) -> list[Location]:
-    path = table.local
-    files = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
-    on_disk = {str(file.relative_to(path)): file for file in files}
-    log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
+    stored = {file.below(table): (file, modified) for file, _, modified in table.entries() if DATA_FILE.search(file.below(table))}
+    log = _log(table)  # after the listing, so that whatever was committed meanwhile is known
     newest = {*files_of(open_table(table))}
-    return [Location(file) for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
+    return [
+        file
+        for name, (file, modified) in stored.items()
+        if name not in newest and not _is_needed(name, log, needs, is_young=now.timestamp() - modified < ORPHANED_SECONDS)
+    ]
 
 
 def remove(file: Location) -> None:
     """Remove a file with the checksum that Hadoop keeps beside it."""
-    file.local.unlink(missing_ok=True)
-    file.local.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    file.delete()
+    if file.store.is_disk:
+        (file.parent / f".{file.name}.crc").delete()
 
 
 def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
-    log = table.local / LOG
+    log = table / LOG
     entries = sorted(_entries(log))
     young = [version for version, file in entries if file.suffix == ".json" and committed_at(table, version) >= needs.before]
     # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
     following = [*young, *([] if needs.unread_since is None else [needs.unread_since])]
     hint = log / "_last_checkpoint"  # where Spark begins to look
-    hinted = json.loads(hint.read_text())["version"] if hint.exists() else -1
+    hinted = json.loads(hint.read())["version"] if hint.exists() else -1
     floor = min([hinted, *needs.pinned, *([] if needs.entry is None else [needs.entry]), *(version - 1 for version in following)])
     checkpoints = (version for version, file in entries if file.name == f"{version:020d}.checkpoint.parquet" and version <= floor)
     for base in sorted(checkpoints, reverse=True):
         if _is_whole(log, base):
-            return [Location(file) for version, file in entries if version < base]
+            return [file for version, file in entries if version < base]
     return []
 
 
@@ -111,7 +116,7 @@ def _known_positions(checkpoint: Location, table_id: str) -> Iterator[Position]:
     """Read the positions of a whole checkpoint; of a gold stream those of its amendments, if they have seen less than the stream."""
     batch, amended = last_batch(checkpoint).last_batch, checkpoint / "amendments.json"
     if batch is not None and amended.exists():
-        batch = min(batch, int(json.loads(amended.local.read_text())["after"]["gold_batch"]))
+        batch = min(batch, int(json.loads(amended.read())["after"]["gold_batch"]))
     # When a query starts, Spark asks its source for the last batch again, from where the one before it ended.
     last_begun = max((batch or 0) - 1, 0)
     is_known = (checkpoint / "offsets" / str(last_begun)).exists()
@@ -130,10 +135,10 @@ def _position(checkpoint: Location, offset: Mapping[str, Any], *, is_done: bool)
     return Position(0) if checkpoint.name.partition("@")[0] == SILVER else Position(version - 1, is_state=True)
 
 
-def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:
+def _is_needed(name: str, log: Log, needs: RetentionNeeds, *, is_young: bool) -> bool:
     added, brought_rows = log.added.get(name, (-1, False))
     if name not in log.removed:
-        return name in log.added or now.timestamp() - file.stat().st_mtime < ORPHANED_SECONDS
+        return name in log.added or is_young
     removed, at = log.removed[name]
     before = bisect_left(needs.pinned, removed)
     is_pinned = before > 0 and needs.pinned[before - 1] >= added
@@ -141,9 +146,9 @@ def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: date
     return is_pinned or is_unread or at >= needs.before.timestamp() * 1000
 
 
-def _log(path: Path) -> Log:
+def _log(table: Location) -> Log:
     log = Log({}, {})
-    for entry in (path / LOG).glob("*.json"):
+    for entry in (table / LOG).glob("*.json"):
         version = int(entry.stem)
         for action in actions(entry, "add", "remove"):
             if "add" in action:
@@ -157,7 +162,7 @@ def is_whole(table: Location, version: int) -> bool:
     """Whether every commit of the table from a version on is in its log, and every file that one brought is on the disk."""
     if version <= version_of(table) and not log_of(table, version).exists():
         return False
-    brought = (name for name, (added, brought_rows) in _log(table.local).added.items() if brought_rows and added >= version)
+    brought = (name for name, (added, brought_rows) in _log(table).added.items() if brought_rows and added >= version)
     return all((table / name).exists() for name in brought)
 
 
@@ -166,7 +171,7 @@ def first_version(table: Location, is_reached: Callable[[Mapping[str, Any]], boo
 
     0 where that was before the entries that are still there: then nobody can read from it on.
     """
-    versions = sorted(int(file.stem) for file in (table.local / LOG).glob("*.json") if file.stem.isdecimal())
+    versions = sorted(int(file.stem) for file in (table / LOG).glob("*.json") if file.stem.isdecimal())
     if versions[0] and any(map(is_reached, _greatest(table, versions[0]))):
         return 0
     for version in versions:
@@ -190,11 +195,11 @@ def _greatest(table: Location, version: int) -> Iterator[dict[str, Any]]:
             yield greatest
 
 
-def _entries(log: Path) -> Iterator[tuple[int, Path]]:
-    return ((int(name[1]), file) for file in log.iterdir() if (name := LOG_ENTRY.match(file.name)))
+def _entries(log: Location) -> Iterator[tuple[int, Location]]:
+    return ((int(name[1]), file) for file in log.glob("*") if (name := LOG_ENTRY.match(file.name)))
 
 
-def _is_whole(log: Path, base: int) -> bool:
+def _is_whole(log: Location, base: int) -> bool:
     """Whether a checkpoint tells what the entries before it tell: one that was cut or exchanged must not outlive them."""
     own = [log / f"{base:020d}.checkpoint.parquet", log / f"{base:020d}.json"]
     before = [file for version, file in _entries(log) if version <= base and file != own[0]]
@@ -205,12 +210,12 @@ def _is_whole(log: Path, base: int) -> bool:
         return False
 
 
-def _content(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tuple[set[str], dict[str, int | None]]:
+def _content(entries: Iterable[Location], version: int, apps: Iterable[str]) -> tuple[set[str], dict[str, int | None]]:
     """Files of a version and what each application wrote last, according to these entries alone."""
     with TemporaryDirectory() as folder:
         log = Path(folder) / LOG
         log.mkdir()
         for entry in entries:
-            (log / entry.name).symlink_to(entry.absolute())
+            (log / entry.name).write_bytes(entry.read())
         table = open_table(Location(Path(folder)), version)
         return set(in_log(table, "path")["path"].to_pylist()), {app: table.transaction_version(app) for app in apps}

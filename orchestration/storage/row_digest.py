@@ -4,9 +4,12 @@ It is the sum of 64-bit hashes of the rows, so that a row that is there twice co
 which takes a fifth of the time that rows take by way of Arrow (measured).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
+
+from orchestration.location import Location
+from orchestration.storage.duckdb_view import readable
 
 INFO = "tidemark.rowDigest"
 """The key of a digest in the `commitInfo` of a compaction."""
@@ -16,15 +19,15 @@ SUMMED_UP = """
 """
 
 
-def row_digest(files: Iterable[str], columns: pa.Schema) -> str:
-    """Return a count, a sum and an XOR of the rows of Parquet files. Of the columns a file may lack some, which are null then."""
+def row_digest(files: Mapping[Location, int], columns: pa.Schema) -> str:
+    """Return a count, a sum and an XOR of the rows of Parquet files of these sizes. A column that a file lacks is null."""
     import duckdb  # appends do without it, and it takes a while to load
 
     sql = SUMMED_UP.format(names=", ".join(f'"{name}"' for name in columns.names))
     rows = total = combined = 0
     with duckdb.connect(config={"threads": 1, "memory_limit": "512MB"}) as connection:
         connection.register("nothing", columns.empty_table())
-        for file in files:
+        for file in readable(connection, files):
             counted, added, own = connection.execute(sql, {"file": file}).fetchall()[0]
             rows, total, combined = rows + counted, total + added, combined ^ own
     return f"{rows} rows {total % 2**64:016x}{combined:016x}"

@@ -30,8 +30,10 @@ class Sealing:
     """The seals of a lake, for the one process that writes it."""
 
     def __init__(self, lake: LakeStore, flows: Sequence[str]) -> None:
-        self._checkpoints = [Seal(lake.checkpoint(flow)) for flow in flows]
-        self._tables = [Seal(path) for path in sealed_tables(lake).values()]
+        # A store has checksums and versions of its own.
+        is_disk = lake.conf.lake.store.is_disk
+        self._checkpoints = [Seal(lake.checkpoint(flow)) for flow in flows] if is_disk else []
+        self._tables = [Seal(path) for path in sealed_tables(lake).values()] if is_disk else []
 
     def seal_finished_batches(self) -> None:
         """Seal what has been finished since; may run beside the flows."""
@@ -54,7 +56,7 @@ def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
         if damaged := damaged_log(path):
             raise TidemarkError(f"the log of {name} is damaged: {listed(damaged)}.\n  {_hint(lake, name)}")
     for flow in flows:
-        if lake.checkpoint(flow).exists() and (damaged := damaged_checkpoint(lake.checkpoint(flow))):
+        if damaged := damaged_checkpoint(lake.checkpoint(flow)):
             raise TidemarkError(f"the checkpoint of {flow} is damaged: {listed(damaged)}.\n  {REPAIR}")
 
 
@@ -98,7 +100,7 @@ def _is_replayed(name: str) -> bool:
 def _seal_checkpoint(seal: Seal) -> None:
     """Seal a checkpoint, without a batch that is not finished: another attempt may write its state anew."""
     commits = seal.folder / "commits"
-    newest = newest_batch(Location(commits))
+    newest = newest_batch(seal.location / "commits")
     if newest < 0:
         return
     finished_at = (commits / str(newest)).stat().st_mtime_ns
@@ -121,13 +123,13 @@ def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
 def _batch_of(file: Path) -> int | None:
     """Return the batch of a file whose name says it, state at version N + 1 is that after batch N; None where only its time does."""
     if file.suffix in {".delta", ".changelog", ".snapshot", ".zip"}:
-        return number(file) - 1
+        return number(file.name) - 1
     return int(file.name) if file.name.isdecimal() else None
 
 
 def _seal_table(seal: Seal) -> None:
     """Log entries, and data files when a sealed entry adds them."""
-    entries = [file for file in (seal.folder / LOG).glob("[0-9]*") if f"{LOG}/{file.name}" not in seal.marks and not is_draft(file)]
-    versions = {number(file) for file in entries if file.suffix == ".json"}
-    files = (add["path"] for version in sorted(versions) for add in added(Location(seal.folder), version))
+    entries = [file for file in (seal.folder / LOG).glob("[0-9]*") if f"{LOG}/{file.name}" not in seal.marks and not is_draft(file.name)]
+    versions = {number(file.name) for file in entries if file.suffix == ".json"}
+    files = (add["path"] for version in sorted(versions) for add in added(seal.location, version))
     seal.extend([*files, *(f"{LOG}/{file.name}" for file in entries)])

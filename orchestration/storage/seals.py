@@ -6,9 +6,10 @@ leaves the newest files unsealed, and they are taken as they are found. So are t
 
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -37,7 +38,7 @@ class Mark(NamedTuple):
 class Damage:
     """A file that is not as it was when it was sealed."""
 
-    file: Path
+    file: Path | Location
     what: str
 
     def __str__(self) -> str:
@@ -49,7 +50,7 @@ class Seal:
 
     def __init__(self, location: Location) -> None:
         """Read the seal as it is on the disk now. `marks`: by path below the folder. `lost`: lines that are damaged."""
-        self.folder = location.local
+        self.location, self.folder = location, location.local
         self.file = self.folder.with_name(f"{location.name}.seal")
         lines = self.file.read_text(errors="replace").split("\n") if self.file.exists() else []
         written = [line for line in lines if line]
@@ -85,6 +86,8 @@ class Seal:
 
 def damaged_checkpoint(checkpoint: Location) -> list[Damage]:
     """Sealed files that are not as they were, or are gone although Spark may need them."""
+    if not checkpoint.store.is_disk:
+        return []
     seal = Seal(checkpoint)
     of_no_use = {*_purged(seal)}
     return seal.damages(seal.marks, lambda name: name not in of_no_use)
@@ -92,12 +95,14 @@ def damaged_checkpoint(checkpoint: Location) -> list[Damage]:
 
 def damaged_log(table: Location) -> list[Damage]:
     """List the damages of a table's log. A log entry may go when a checkpoint of Delta holds all that was before it."""
+    if not table.store.is_disk:
+        return []
     seal = Seal(table)
-    checkpoints = [number(file) for file in (seal.folder / LOG).glob("*.checkpoint*.parquet")]
+    checkpoints = [number(file.name) for file in (table / LOG).glob("*.checkpoint*.parquet")]
     newest = max(checkpoints, default=-1)
-    log = (name for name in seal.marks if name.startswith(LOG) and not is_draft(Path(name)))
-    sealed = seal.damages(log, lambda name: number(Path(name)) >= newest)
-    return [*sealed, *_misleading(seal.folder / LOG / "_last_checkpoint", checkpoints)]
+    log = (name for name in seal.marks if name.startswith(LOG) and not is_draft(name))
+    sealed = seal.damages(log, lambda name: number(Path(name).name) >= newest)
+    return [*sealed, *_misleading(table / LOG / "_last_checkpoint", checkpoints)]
 
 
 def damaged_files(table: Location, since: date | None = None, at: datetime | None = None) -> list[Damage]:
@@ -106,7 +111,7 @@ def damaged_files(table: Location, since: date | None = None, at: datetime | Non
     `since`: only files that were written on that day (UTC) or later, whoever wrote them. `at`: only those that were written, put in their
     place or otherwise touched at that instant or later, by the clock of the file system.
     """
-    if not is_table(table):
+    if not table.store.is_disk or not is_table(table):
         return []
     seal, needed = Seal(table), {*files_of(open_table(table))}
     files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(seal.folder / name, since)))
@@ -125,9 +130,9 @@ def listed(damages: Sequence[Damage]) -> str:
     return first if len(damages) <= MOST else f"{first}; and {len(damages) - MOST} more"
 
 
-def number(file: Path) -> int:
-    """That with which the name begins; -1 for none."""
-    digits = re.match(r"\d+", file.name)
+def number(name: str) -> int:
+    """Return the number with which the name of a file begins; -1 for none."""
+    digits = re.match(r"\d+", name)
     return int(digits[0]) if digits else -1
 
 
@@ -136,15 +141,23 @@ def is_touched_since(file: Path, at: datetime) -> bool:
     return not file.exists() or datetime.fromtimestamp(file.stat().st_ctime, UTC) >= at - CLOCK_LAG
 
 
+def touched_since(table: Location, names: Collection[str], at: datetime) -> set[str]:
+    """Return the files of a table that are gone, or were written at an instant or later, by the clock of the store."""
+    if table.store.is_disk:
+        return {name for name in names if is_touched_since(table.local / name, at)}
+    written_at = {file.below(table): seconds for file, _, seconds in table.entries()}
+    return {name for name in names if written_at.get(name, math.inf) >= (at - CLOCK_LAG).timestamp()}
+
+
 def _is_written_since(file: Path, since: date) -> bool:
     return not file.exists() or datetime.fromtimestamp(file.stat().st_mtime, UTC).date() >= since
 
 
-def _misleading(hint: Path, checkpoints: Sequence[int]) -> Iterator[Damage]:
+def _misleading(hint: Location, checkpoints: Sequence[int]) -> Iterator[Damage]:
     """Delta does without this file, but not with one that leads nowhere."""
     if hint.exists():
         try:
-            is_right = json.loads(hint.read_text())["version"] in checkpoints
+            is_right = json.loads(hint.read())["version"] in checkpoints
         except (ValueError, LookupError, TypeError):
             is_right = False
         if not is_right:
@@ -153,9 +166,9 @@ def _misleading(hint: Path, checkpoints: Sequence[int]) -> Iterator[Damage]:
 
 def _purged(seal: Seal) -> Iterator[str]:
     """Entries of logs and state of batches that Spark cannot go back to. SST files have numbers of their own: Spark tells if one lacks."""
-    newest = newest_batch(Location(seal.folder / "offsets"))
+    newest = newest_batch(seal.location / "offsets")
     for name in seal.marks:
-        batch = 0 if name.endswith(".sst") else number(Path(name))
+        batch = 0 if name.endswith(".sst") else number(Path(name).name)
         if 0 <= batch <= newest - KEPT_BATCHES:
             yield name
 

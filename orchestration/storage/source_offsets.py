@@ -41,7 +41,7 @@ def refuse_earlier_version(lake: LakeStore) -> None:
 
     And for one whose groups have tables of gold each: rows of these would come a second time.
     """
-    if (checkpoint := lake.checkpoint("bronze.events")).exists():
+    if (checkpoint := lake.checkpoint("bronze.events")).is_dir():
         raise TidemarkError(
             f"the lake at {lake.conf.lake} was written by an earlier version of Tidemark, which kept account of files in {checkpoint}.\n"
             "  Name another `lake` in pipeline.yml: it is built anew from the landing folders. The old one can be read by the old version."
@@ -100,9 +100,10 @@ def _newest_entry(events: Location, newest: int) -> tuple[int, str]:
     """Find the last version up to `newest` whose commit has offsets; returns it and the offsets, as JSON."""
     for version in range(newest, -1, -1):
         entry = log_of(events, version)
-        if not entry.exists():
+        try:
+            stored = [action["commitInfo"][KEY] for action in actions(entry, "commitInfo") if KEY in action["commitInfo"]]
+        except FileNotFoundError:
             break
-        for action in actions(entry.local, "commitInfo"):
-            if KEY in action["commitInfo"]:
-                return version, action["commitInfo"][KEY]
+        if stored:
+            return version, stored[0]
     return -1, "{}"

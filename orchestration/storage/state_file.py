@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.held_leases import lease_above
 from orchestration.storage.lake_layout import state_files
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class StateFile(Generic[T]):
     def read(self) -> T | None:
         """Return the value that was written; None where there is no file. A damaged one is a TidemarkError that ends in the way out."""
         try:
-            content, digest = _parts(self.location.local.read_bytes())
+            content, digest = _parts(self.location.read())
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -52,22 +51,24 @@ class StateFile(Generic[T]):
 
         The digest is of the bytes before it, so that other threads wait for no second encoding: that of fast alerts is large.
         """
+        if lease := lease_above(self.location):
+            lease.confirm()
         content = msgspec.json.encode(value)
         parts = (content[:-1], b"" if content == b"{}" else SEPARATOR, MARK, _digest(content).encode(), b'"}')
-        _replace(self.location, b"".join(parts))
+        self.location.write(b"".join(parts))
 
-    def remove(self, *, missing_ok: bool = False) -> None:
-        self.location.local.unlink(missing_ok)
+    def remove(self) -> None:
+        self.location.delete()
 
 
-def odd_files(lake: Path) -> Iterator[tuple[Path, str]]:
+def odd_files(lake: Location) -> Iterator[tuple[Location, str]]:
     """Yield state files of a lake that are not as they were written, or cannot be read, and files that nobody here writes."""
     for file in state_files(lake):
         if not file.name.endswith(ENDING):
             yield file, FOREIGN
             continue
         try:
-            content = file.read_bytes()
+            content = file.read()
             json.loads(content)
             if MARK in content and not _is_of(*_parts(content)):
                 yield file, DAMAGED
@@ -85,7 +86,7 @@ def write_rows(location: Location, rows: "pa.Table") -> str:
     with pa.ipc.new_file(sink, rows.schema) as stream:
         stream.write_table(rows)
     content = sink.getvalue().to_pybytes()
-    _replace(location, content)
+    location.write(content)
     return _digest(content)
 
 
@@ -93,28 +94,10 @@ def read_rows(location: Location, digest: str, way_out: str) -> "pa.Table":
     """Read such a file; TidemarkError, which ends in the way out, where it is gone or is not as it was written."""
     import pyarrow as pa
 
-    content = location.local.read_bytes() if location.exists() else b""
+    content = location.read() if location.exists() else b""
     if _digest(content) != digest:
         raise _damaged(location, way_out)
     return pa.ipc.open_file(pa.py_buffer(content)).read_all()
-
-
-def sync(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _replace(location: Location, content: bytes) -> None:
-    file = location.local
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".draft")
-    draft.write_bytes(content)
-    sync(draft)
-    draft.replace(file)
 
 
 def _damaged(location: Location, way_out: str) -> TidemarkError:

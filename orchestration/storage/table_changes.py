@@ -4,7 +4,7 @@ A compaction counts as no change, if what it wrote still has the digest of rows 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
@@ -14,8 +14,9 @@ import pyarrow as pa
 from orchestration.location import Location
 from orchestration.storage.damaged_logs import DamagedLogError
 from orchestration.storage.delta import OpenTable, actions, files_of, in_log, log_of, open_table
+from orchestration.storage.duckdb_view import sized_files
 from orchestration.storage.row_digest import INFO, row_digest
-from orchestration.storage.seals import is_touched_since
+from orchestration.storage.seals import touched_since
 from orchestration.utc import from_iso, to_micros
 
 COLUMNS = ("bronze_batch", "window_end", "registered_at")
@@ -35,11 +36,11 @@ def changes(path: Location, since: int, until: int, at: datetime) -> list[Ends]:
         return [UNKNOWN]
     table = open_table(path, until)
     live = {*files_of(table)}
-    changed = [ends for name, ends in ends_of.items() if name in live and is_touched_since((path / name).local, at)]
+    changed = [ends_of[name] for name in touched_since(path, ends_of.keys() & live, at)]
     for version in range(since + 1, until + 1):
         if not log_of(path, version).exists():
             return [UNKNOWN]
-        entry = [*actions(log_of(path, version).local, "add", "remove", "commitInfo")]
+        entry = [*actions(log_of(path, version), "add", "remove", "commitInfo")]
         adds = {unquote(action["add"]["path"]): _ends(action["add"]) for action in entry if "add" in action}
         if not _is_rearranged(path, table, entry, live.intersection(adds)):
             gone = (ends_of.get(unquote(action["remove"]["path"]), UNKNOWN) for action in entry if "remove" in action)
@@ -48,7 +49,7 @@ def changes(path: Location, since: int, until: int, at: datetime) -> list[Ends]:
     return changed
 
 
-def _is_rearranged(path: Location, table: OpenTable, entry: Iterable[Mapping[str, Any]], live: Iterable[str]) -> bool:
+def _is_rearranged(path: Location, table: OpenTable, entry: Iterable[Mapping[str, Any]], live: Collection[str]) -> bool:
     """Whether an entry is that of a compaction, and those of its files that are still in the table hold the rows of which it has the
     digest. Those that are not were compacted again, and read for that."""
     digest = next((info[INFO] for action in entry if INFO in (info := action.get("commitInfo", {}))), None)
@@ -56,7 +57,7 @@ def _is_rearranged(path: Location, table: OpenTable, entry: Iterable[Mapping[str
         return False
     partitions = table.metadata().partition_columns
     columns = pa.schema([field for field in pa.schema(table.schema().to_arrow()) if field.name not in partitions])
-    files = [str(path / name) for name in live]
+    files = {file: size for file, size in sized_files(path, table).items() if file.below(path) in live}
     return len(files) < sum("add" in action for action in entry) or row_digest(files, columns) == digest
 
 

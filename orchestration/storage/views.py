@@ -112,7 +112,7 @@ def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None
         bounds = [f"bronze_batch <= {snapshot.bronze_batch}"] if snapshot and of_prefix else []
         for shown in (name, "silver.without_measurements") if name == "silver.quarantine" else (name,):
             conditions = [CONDITIONS[shown], *bounds] if shown in CONDITIONS else bounds
-            if (part.location / LOG).exists():
+            if (part.location / LOG).is_dir():
                 yield View(shown, (replace(part, where=" and ".join(conditions)),))
 
 
@@ -127,7 +127,7 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
         for stream, groups in of_stream.items():
             groups_of[generation.gold(stream, kind)] += groups
         parts = {name: _part(plant.lake, generation, snapshot, name) for name in groups_of}
-        parts = {name: part for name, part in parts.items() if (part.location / LOG).exists()}
+        parts = {name: part for name, part in parts.items() if (part.location / LOG).is_dir()}
         for name, part in parts.items():
             for group in (group for group in groups_of[name] if group in named):
                 of_group = Part(part.location, part.version, f"device_group = '{group}'")
@@ -141,12 +141,12 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
 def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
     """Alerts; each flow from the table of its kind, and all of one kind together."""
     alerts = _part(plant.lake, generation, snapshot, "gold.alerts")
-    if (alerts.location / LOG).exists() and not (snapshot and alerts.version is None):
+    if (alerts.location / LOG).is_dir() and not (snapshot and alerts.version is None):
         yield View("gold.alerts", (alerts,))
     for kind, (schema, _) in FLOW_KINDS.items():
         part = _part(plant.lake, generation, snapshot, f"gold.{kind}")
         flows = [flow for flow, table in plant.table_of_flow.items() if table == kind]
-        if not flows or not (part.location / LOG).exists() or (snapshot and part.version is None):
+        if not flows or not (part.location / LOG).is_dir() or (snapshot and part.version is None):
             continue
         yield View(f"gold.{kind}", (replace(part, where=f"flow in {literal(flows)}"),))
         for flow in flows:

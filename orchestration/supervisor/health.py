@@ -286,11 +286,11 @@ def _newest_batch(conf: Conf) -> int:
 
 def _watched(lake: Location) -> WatchedDevices | None:
     file = watched_devices(lake).location
-    return _read_watched(lake, file.local.stat().st_mtime_ns if file.exists() else None)
+    return _read_watched(lake, file.tag())
 
 
 @lru_cache(2)
-def _read_watched(lake: Location, _: int | None) -> WatchedDevices | None:
+def _read_watched(lake: Location, _: str | None) -> WatchedDevices | None:
     return watched_devices(lake).read()
 
 

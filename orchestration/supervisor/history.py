@@ -1,4 +1,4 @@
-"""Facts that runs have told, a JSON line each, by day in UTC: `history/2026-01-05.jsonl` in the lake. The last eight days are kept."""
+"""Facts that runs have told, a JSON line each, by day in UTC: `history/2026-01-05.jsonl` of this host. The last eight days are kept."""
 
 import json
 from collections.abc import Iterator, Mapping

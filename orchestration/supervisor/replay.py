@@ -6,7 +6,6 @@ Nothing that is active is touched: what is built lies in a folder of its own, an
 killed leaves a folder that nobody reads; the next replay removes it.
 """
 
-import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -205,7 +204,7 @@ def _next(lake: Lake, plan: Plan) -> Generation:
 
 def _make_room(following: Lake, plan: Plan) -> None:
     folder = generations.folder_of(following.conf.lake, following.generation.generation)
-    shutil.rmtree(folder.local, ignore_errors=True)
+    folder.delete_all()
     for table in following.tables.values():
         if table.location.parent.parent == folder:
             ensure(table)

@@ -55,7 +55,7 @@ def ask(lake: Location, chosen: Chosen) -> list[dict[str, Any]] | None:
                     return answer.summary
                 time.sleep(POLL_SECONDS)
         finally:
-            _file(lake).remove(missing_ok=True)
+            _file(lake).remove()
     return None
 
 

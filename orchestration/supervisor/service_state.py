@@ -61,7 +61,7 @@ class ServiceState:
 
 def folder_of(lake: Location) -> Location:
     """Return the folder of the lock, the state and the journal of `up`."""
-    return lake / FOLDER
+    return (lake / FOLDER).on_host
 
 
 def read_service(lake: Location) -> ServiceState | None:

@@ -223,7 +223,7 @@ def _of_source(conf: Conf, declared: Source, stored: SourceOffset | None, rows: 
 def _waiting(conf: Conf, name: str, stored: SourceOffset | None, now: datetime) -> tuple[int | None, float | None]:
     """Return the bytes of pushed events that bronze does not have, and for how many seconds the first of them has waited."""
     folder, offset = spool_folder(conf.lake, name), stored.offset if stored else {}
-    if not folder.exists():
+    if not folder.local.exists():
         return None, None
     waiting_bytes, since_us = waiting(folder.local, int(offset.get(SEGMENT, -1)), int(offset.get(BYTE, MARK_BYTES)))
     lag = 0.0 if since_us is None else (now - datetime.fromtimestamp(0, UTC)).total_seconds() - since_us / 1_000_000

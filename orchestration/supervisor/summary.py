@@ -133,7 +133,8 @@ def _emitted(lake: Lake, before: dict[str, int], snapshot: Snapshot) -> Counter[
         versions = range(before.get(name, -1) + 1, snapshot.versions.get(name, -1) + 1)
         files = (add["path"] for version in versions for add in added(lake.table_path(name), version) if add["dataChange"])
         for file in files:
-            rows = pq.read_table((lake.table_path(name) / file).local, columns=["device_group", "revision"])
+            with (lake.table_path(name) / file).open_input() as source:
+                rows = pq.read_table(source, columns=["device_group", "revision"])
             counted = rows.group_by(["device_group", "revision"]).aggregate([([], "count_all")])
             for group, revision, count in zip(*(column.to_pylist() for column in counted.columns), strict=True):
                 counts[group, revision > 0] += count

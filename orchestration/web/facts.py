@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -43,7 +42,7 @@ class Facts(Generic[K, T]):
     def __init__(self, lake: Location, read: Callable[[K], T], cache_key: Callable[[K], object], threads: Callable[[K], Executor]) -> None:
         """Reads nothing yet. `threads`: where a view is read, so that those that wait for queries keep no other waiting."""
         self._lake, self._read, self._cache_key, self._threads = lake, read, cache_key, threads
-        self._fingerprint: dict[Path, int] = {}
+        self._fingerprint: dict[str, str | None] = {}
         self._kept: dict[K, _Read[T]] = {}
         self._locks = WeakValueDictionary[K, asyncio.Lock]()
         self._listeners = self._number = 0
@@ -118,19 +117,14 @@ class Facts(Generic[K, T]):
                 self._changed.notify_all()
 
 
-def fingerprint_of(lake: Location) -> dict[Path, int]:
-    """Return when each log of a table, and each small file of state, was changed last: some microseconds each."""
-    logs = [log.local for pattern in (f"*/*/{LOG}", f"generations/*/*/*/{LOG}") for log in lake.glob(pattern)]
-    files = [lake.local / name for name in ("ends", "devices.json", "fields.json", "up/state.json", "up/refused.json")]
-    files += [*lake.local.glob("outages/*"), *lake.local.glob("quality/gates/*")]
-    spools = lake.local.glob("spool/*")
-    changed_at = {path: _changed_at(path) for path in (*logs, *files, *spools)}
-    return {path: nanoseconds for path, nanoseconds in changed_at.items() if nanoseconds is not None}
-
-
-def _changed_at(path: Path) -> int | None:
-    """Return when a file was changed last; None where it is gone, at this very moment too."""
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return None
+def fingerprint_of(lake: Location) -> dict[str, str | None]:
+    """Tell the lake from itself before a change: its tables, and what this host notes. Takes some milliseconds, or one request."""
+    on_host = [lake.local / name for name in ("ends", "devices.json", "fields.json", "up/state.json", "up/refused.json")]
+    on_host += [*lake.local.glob("outages/*"), *lake.local.glob("spool/*")]
+    if lake.store.is_disk:
+        logs = (log for pattern in (f"*/*/{LOG}", f"generations/*/*/*/{LOG}") for log in lake.glob(pattern))
+        on_host += [log.local for log in (*logs, *lake.glob("quality/gates/*"))]
+        shared = []
+    else:  # whatever changes what is shown pins a snapshot
+        shared = [(str(file), None) for file in (lake / "ops/snapshots" / LOG).glob("*")]
+    return dict([*shared, *((str(path), tag) for path in on_host if (tag := Location(path).tag()))])

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import uvicorn
 
 from orchestration.conf.model import Conf
-from orchestration.conf.secrets import secret
 from orchestration.conf.values import is_loopback
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.sockets import bind, place
 from orchestration.errors import ConfError, TidemarkError
+from orchestration.secrets import secret
 from orchestration.web.security import LOCAL
 from orchestration.web.site import Site
 

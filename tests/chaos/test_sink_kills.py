@@ -43,6 +43,6 @@ def test_dead_rows_that_are_sent_again_come_once_wherever_their_sender_is_killed
     (tmp_path / far_side.MENDED).touch()
     request(lake.conf.lake, far_side.NAME, Request.RESEND, NOW)
     killed(lake, point)
-    assert [*odd_files(lake.conf.lake.local)] == []
+    assert [*odd_files(lake.conf.lake)] == []
     lake.send_all()
     assert (far_side.wrong(lake.conf), dead_rows(lake.conf.lake, far_side.NAME)) == ([], {})

@@ -101,7 +101,7 @@ def _of_file(path: Location, file: Mapping[str, Any]) -> str:
 
 def _length(file: Location) -> int | None:
     try:
-        return file.local.stat().st_size
+        return file.size()
     except FileNotFoundError:
         return None
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import apprise
 
-from orchestration.conf.secrets import secret
 from orchestration.connectors.channels.channel import FILE, OVER, Channel, Message, RefusedError
 from orchestration.connectors.http_client import is_refused
 from orchestration.errors import TidemarkError
+from orchestration.secrets import secret
 
 STATUS = re.compile(r"error=(\d{3})\b")
 KINDS = {"normal": apprise.NotifyType.SUCCESS, OVER: apprise.NotifyType.INFO, "firing": apprise.NotifyType.FAILURE}

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from orchestration.conf.channel_settings import AddressSettings
-from orchestration.conf.secrets import resolved
 from orchestration.connectors.channels.channel import FILE, Channel, Message, RefusedError, as_json
 from orchestration.connectors.http_client import PostError, post_json
 from orchestration.errors import DownError
+from orchestration.secrets import resolved
 
 TIMEOUT_SECONDS = 15.0
 

@@ -16,13 +16,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.bodies import RefusedError, payloads, too_long, unpacked
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.kind import Pushed, Served
 from orchestration.connectors.collector.sockets import BACKLOG, listener, place, server_context, warning
 from orchestration.connectors.collector.spool import SpoolWriter
+from orchestration.secrets import secret
 from silver.spec import PayloadFormat
 
 MAX_REQUESTS = 2000

@@ -15,12 +15,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector.kind import FULL, Pushed, Served
 from orchestration.connectors.sources.spool_records import KEY
 from orchestration.errors import sentence_of
 from orchestration.location import Location
+from orchestration.secrets import aws_keys
 from orchestration.storage.state_file import StateFile
 
 READ = "kinesis.json"

@@ -14,7 +14,6 @@ from typing import Any
 from paho.mqtt.client import Client, ConnectFlags, MQTTMessage
 from paho.mqtt.reasoncodes import ReasonCode
 
-from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector.kind import FULL, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
@@ -22,6 +21,7 @@ from orchestration.connectors.collector.rebirths import Rebirths, rebirth_reques
 from orchestration.connectors.collector.sockets import client_context
 from orchestration.connectors.collector.spool import Stored
 from orchestration.location import Location
+from orchestration.secrets import secret
 from orchestration.storage.state_file import StateFile
 
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 0.02

@@ -21,7 +21,7 @@ from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.disk import free_bytes
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.state_file import sync
+from orchestration.stores.disk import sync
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024  # above it connections are not read: senders are faster than the disk

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
-from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import TcpSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.sockets import BACKLOG, listener, place, server_context, warning
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
+from orchestration.secrets import secret
 
 LENGTH = struct.Struct(">I")
 LOOK_SECONDS = 0.02  # between two looks whether connections that had to wait can be read again

@@ -23,7 +23,7 @@ from orchestration.conf.sink_settings import FilesSettings
 from orchestration.connectors.sinks.dead_rows import sieve
 from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.errors import TidemarkError
-from orchestration.storage.state_file import sync
+from orchestration.stores.disk import sync
 
 DAY = "day"
 DAYS_OF = (DAY, "window_start", "event_time", "window_end", "hour_at", "ingested_at")

@@ -10,12 +10,12 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from orchestration.column_texts import json_rows
-from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import TopicSettings
 from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.http_client import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE, Batch
 from orchestration.errors import TidemarkError
+from orchestration.secrets import resolved
 from silver.decoders.confluent import registry_frame
 
 Writer: TypeAlias = Callable[[pa.Table], Iterable[bytes]]

@@ -21,12 +21,12 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from orchestration.column_texts import bracketed, plain_texts
-from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.connectors.sinks.dead_rows import RowError, sieve
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink, parts
 from orchestration.connectors.sinks.sink_states import SinkPosition
 from orchestration.errors import TidemarkError
+from orchestration.secrets import resolved
 
 POSITIONS = "tidemark_positions"
 STAGED, KEYS = sql.Identifier("tidemark_chunk"), sql.Identifier("tidemark_keys")

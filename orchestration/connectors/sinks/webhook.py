@@ -12,12 +12,12 @@ from hashlib import sha256
 import pyarrow as pa
 
 from orchestration.column_texts import json_rows
-from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_client import PostError, post_json
 from orchestration.connectors.sinks.dead_rows import RowError, sieve
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink, parts
 from orchestration.errors import DownError
+from orchestration.secrets import resolved
 
 TIMEOUT_SECONDS = 15.0
 OF_CONTENT = (413, 422)

@@ -36,7 +36,7 @@ def source_of(conf: Conf, name: str) -> Source:
     if isinstance(transport, DeltaSettings):
         return Delta(name, transport, most)
     # A source that conf no longer names was pushed if it has a spool.
-    is_pushed = isinstance(transport, Collected) if transport else spool_folder(conf.lake, name).exists()
+    is_pushed = isinstance(transport, Collected) if transport else spool_folder(conf.lake, name).local.exists()
     return _spool(conf, name) if is_pushed else _files(conf, name)
 
 

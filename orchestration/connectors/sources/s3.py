@@ -22,13 +22,13 @@ import pyarrow as pa
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.secrets import aws_keys
 from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.file_reader import HIDDEN, events_of, left_out
 from orchestration.connectors.sources.object_claims import GONE, UNREADABLE_AS, ObjectClaim, ObjectClaims, ObjectVersion
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError, fitting
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.secrets import aws_keys
 from silver.spec import PayloadFormat
 
 OBJECT = "object"

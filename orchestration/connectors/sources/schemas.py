@@ -18,9 +18,9 @@ from orchestration.conf.avro_schemas import avro_schemas
 from orchestration.conf.model import Conf
 from orchestration.conf.protobuf_schemas import of_texts
 from orchestration.conf.schema_members import SchemaError
-from orchestration.conf.secrets import resolved
 from orchestration.connectors.http_client import NoAnswerError, ask, basic
 from orchestration.connectors.sources.source import Notice, SourceDownError
+from orchestration.secrets import resolved
 from orchestration.storage.payload_formats import payload_formats, remember_schemas
 from silver.decoders.confluent import FRAME_LENGTH, schema_in_frame
 from silver.spec import PayloadFormat, Registry

@@ -8,7 +8,6 @@ outcome is written down before any table changes, rows and all, so that a retry 
 without asking any rule, whatever has become of conf; Delta refuses what is there already.
 """
 
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -136,8 +135,9 @@ def foreseen(lake: Lake, chosen: Chosen) -> Iterator[Verdict]:
 def carry_out(lake: Lake, verdict: Verdict) -> None:
     """Write it down, then do it."""
     number = max(retried(lake), _done(lake)) + 1
-    shutil.rmtree(_outcome(lake), ignore_errors=True)
-    shutil.copytree(verdict.outcome, _outcome(lake))
+    _outcome(lake).delete_all()
+    for file in verdict.outcome.iterdir():
+        (_outcome(lake) / file.name).write(file.read_bytes())
     versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
     corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in COUNTED[1:]}))
     written = PendingRetry(number, corrections.to_pylist(), versions)
@@ -148,18 +148,19 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
 
 
 def _carry_out(lake: Lake, this: PendingRetry) -> None:
-    if corrections := [*rows_of(_outcome(lake) / CORRECTED)]:
+    outcome = _brought(_outcome(lake))
+    if corrections := [*rows_of(outcome / CORRECTED)]:
         app_id = lake.app_id(NAME, CORRECTIONS)
         append_rows(lake.table_path(CORRECTIONS), pa.concat_tables(corrections), app_id, this.number)
     for name, readmitted in (("silver.late", account.late), ("silver.duplicates", account.duplicates)):
-        rows = (readmitted(rows, this.number) for rows in rows_of(_outcome(lake) / WITH_KEPT))
+        rows = (readmitted(rows, this.number) for rows in rows_of(outcome / WITH_KEPT))
         append_once(lake, name, rows, lake.app_id(NAME, name), this.number)
     crash.point(crash.Point.RETRY_READMITTED)
-    _replace(lake, this, _outcome(lake))
+    _replace(lake, this, outcome)
     crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(LEDGER), pa.Table.from_pylist(this.corrections, LEDGER_SCHEMA), lake.app_id(NAME, LEDGER), this.number)
-    shutil.rmtree(_folder(lake).local)
+    _folder(lake).delete_all()
 
 
 def _replace(lake: Lake, this: PendingRetry, outcome: Path) -> None:
@@ -261,5 +262,12 @@ def _folder(lake: Lake) -> Location:
     return lake.checkpoint(NAME)
 
 
-def _outcome(lake: Lake) -> Path:
-    return (_folder(lake) / "outcome").local
+def _outcome(lake: Lake) -> Location:
+    return _folder(lake) / "outcome"
+
+
+def _brought(folder: Location) -> Path:
+    """Bring files to this host, where they are not."""
+    for file in () if folder.store.is_disk else folder.glob("*"):
+        file.on_host.write(file.read())
+    return folder.local

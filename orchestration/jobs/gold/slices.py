@@ -68,7 +68,7 @@ def follow(lake: Lake, incremental: Incremental, prefix: Prefix) -> Iterator[int
         digest = write_rows(_carried_file(lake, incremental, this.number), stepped.carried)
         ended = replace(this, after=this.up_to, up_to=None, carried=digest, rings_at=stepped.rings_at)
         _note(lake, incremental, ended)
-        _carried_file(lake, incremental, this.number - 1).local.unlink(missing_ok=True)
+        _carried_file(lake, incremental, this.number - 1).delete()
         yield len(stepped.rows)
 
 

@@ -21,7 +21,8 @@ from orchestration.serving.dbt import build_state, invocation, project, sources,
 from orchestration.serving.dbt.invocation import CommandLine
 from orchestration.storage import marts
 from orchestration.storage.delta import in_log, open_table
-from orchestration.storage.lease import Lease, sole_writer
+from orchestration.storage.held_leases import HeldLease
+from orchestration.storage.lease import sole_writer
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
@@ -95,7 +96,7 @@ def _snapshot(lake: Location, command_line: CommandLine) -> Snapshot:
         return newest
 
 
-def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
+def _run_on_snapshot(dbt: DbtRun, lease: HeldLease) -> int:
     writes = dbt.command_line.writes
     if writes:
         _guard(dbt.root)
@@ -134,7 +135,7 @@ def _is_small(readings: View) -> bool:
     return bool(sum(files["num_records"]) < MAX_SMALL_READINGS)
 
 
-def _parse_and_start_spark(dbt: DbtRun, lease: Lease, *, is_small: bool) -> dbtRunnerResult:
+def _parse_and_start_spark(dbt: DbtRun, lease: HeldLease, *, is_small: bool) -> dbtRunnerResult:
     """The parsed project; dbt parses it while Java starts. Without a manifest if dbt could not parse it, and has printed why."""
     if is_small:
         os.environ["JDK_JAVA_OPTIONS"] = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {SMALL_JVM_OPTIONS}".strip()

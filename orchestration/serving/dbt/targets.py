@@ -4,7 +4,6 @@ So every mart is registered before dbt begins, and no build begins while a known
 """
 
 import re
-import shutil
 from collections.abc import Collection
 from datetime import datetime
 
@@ -35,7 +34,7 @@ def register(spark: SparkSession, lake: Location, schemas: Collection[str]) -> N
     for name in versions(lake):
         path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
         spark.sql(f"create table if not exists {SCHEMA}.`{path.name}` using delta location {quoted(str(path))}")
-    shutil.rmtree((lake / TEMPORARY_SCHEMAS).local, ignore_errors=True)
+    (lake / TEMPORARY_SCHEMAS).delete_all()
     for schema in {*schemas} - {SCHEMA}:
         spark.sql(f"create database if not exists `{schema}` location {quoted(str(lake / TEMPORARY_SCHEMAS / schema))}")
 
@@ -49,7 +48,7 @@ def remove_leftovers(lake: Location, existing: Collection[str]) -> None:
     """Remove the files of tables that a killed build was creating, which no commit names. `existing`: marts that it did not create."""
     for path in _folders(lake):
         if f"{SCHEMA}.{path.name}" not in existing and not _has_commits(path):
-            shutil.rmtree(path.local)
+            path.delete_all()
 
 
 def refuse_lost(lake: Location) -> None:
@@ -73,7 +72,7 @@ def drop(lake: Location, name: str) -> None:
         names = ", ".join(sorted(mart.removeprefix(f"{SCHEMA}.") for mart in marts)) or "none"
         raise ConfError(f"--drop {name}: there is no such mart; there are {names}.")
     forget(lake, [sql_name])
-    shutil.rmtree(path.local, ignore_errors=not path.exists())
+    path.delete_all()
 
 
 def clean(lake: Location, before: datetime, now: datetime) -> None:
@@ -93,8 +92,7 @@ def clean(lake: Location, before: datetime, now: datetime) -> None:
 
 
 def _folders(lake: Location) -> list[Location]:
-    entries = map(Location, folder(lake).local.iterdir()) if folder(lake).is_dir() else ()
-    return sorted(path for path in entries if path.is_dir() and not path.name.startswith((".", "_")) and _holds_files(path))
+    return sorted(path for path in folder(lake).glob("*") if path.is_dir() and not path.name.startswith((".", "_")) and _holds_files(path))
 
 
 def _damage(path: Location) -> str | None:
@@ -105,14 +103,14 @@ def _damage(path: Location) -> str | None:
         needed = files_of(open_table(path))
     except (DamagedLogError, OSError, ValueError) as error:
         return f"cannot be read: {str(error).splitlines()[0]}"
-    missing = [name for name in needed if not (path / name).exists()]
+    present = {file.below(path) for file, _, _ in path.entries()}
+    missing = [name for name in needed if name not in present]
     return f"lacks {len(missing)} of its {len(needed)} files, such as {missing[0]}" if missing else None
 
 
 def _has_commits(path: Location) -> bool:
-    log = (path / LOG).local
-    return log.is_dir() and any(COMMIT.match(file.name) for file in log.iterdir())
+    return any(COMMIT.match(file.name) for file in (path / LOG).glob("*"))
 
 
 def _holds_files(path: Location) -> bool:
-    return path.is_dir() and any(file.is_file() for file in path.local.rglob("*"))
+    return any(True for _ in path.entries())

@@ -22,8 +22,8 @@ from expectations.wording import nearest
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer, Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_guard import checked
-from orchestration.storage.delta import PLAIN, each_table_opened_once, files_of, literal, open_table
-from orchestration.storage.duckdb_view import quoted, select_from_table
+from orchestration.storage.delta import PLAIN, each_table_opened_once, literal, open_table
+from orchestration.storage.duckdb_view import quoted, readable, select_from_table, sized_files
 from orchestration.storage.live_views import LiveView, duckdb_views
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
@@ -186,7 +186,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -
         for number, part in enumerate(view.parts):
             table = tables[replace(part, where="")]
             if table.protocol().min_reader_version == PLAIN:
-                files = [str(part.location / file) for file in files_of(table)]
+                files = readable(connection, sized_files(part.location, table))
                 rows.append(f"rows_{number} as not materialized ({select_from_table(table, files)})")
                 opened += files
             else:  # their files hold rows that are deleted, or columns by other names

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.secrets import aws_keys, secret
 from orchestration.conf.transport_settings import (
     ClientTlsSettings,
     DeltaSettings,
@@ -22,6 +21,7 @@ from orchestration.conf.transport_settings import (
     TlsSettings,
 )
 from orchestration.errors import TidemarkError
+from orchestration.secrets import aws_keys, secret
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import changed, mistakes_of
 

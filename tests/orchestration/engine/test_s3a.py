@@ -20,8 +20,10 @@ from orchestration.conf.model import Engine
 from orchestration.engine.jars import fetched
 from orchestration.engine.s3a import s3a
 from orchestration.engine.session import spark_session
+from orchestration.stores.object_store import ObjectStore
 log, uri, endpoint, *keys = sys.argv[1:]
-store = s3a(endpoint, "us-east-1", *([os.environ.pop(name) for name in ("KEY", "SECRET")] if "KEY" in os.environ else [None, None]))
+keys = ["${env:KEY}", "${env:SECRET}"] if "KEY" in os.environ else [None, None]
+store = s3a(ObjectStore(endpoint, None, *keys))
 spark = spark_session(Engine(cores=2, driver_memory="1g"), fetched(), Path(log), store=store)
 spark.range(40).write.parquet(f"{uri}/rows")
 spark.range(40).write.format("delta").save(f"{uri}/table")

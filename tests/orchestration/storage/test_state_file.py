@@ -45,7 +45,7 @@ def test_a_state_file_has_the_ending_by_which_doctor_finds_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", LAKES)
 def test_doctor_knows_each_file_of_a_lake_that_was_used(name: str) -> None:
-    lakes = [folder for folder in built(name).rglob("lake") if (folder / "bronze").is_dir()]
+    lakes = [Location(folder) for folder in built(name).rglob("lake") if (folder / "bronze").is_dir()]
     assert lakes and [odd for lake in lakes for odd in odd_files(lake)] == []
 
 
@@ -53,4 +53,5 @@ def test_a_file_of_nobody_and_a_damaged_one_are_told_apart(tmp_path: Path) -> No
     (tmp_path / "copy.bak").write_text("mine")
     StateFile(Location(tmp_path / "sinks/resend/far.json"), dict, "Remove it.").write({"at": "1"})
     (tmp_path / "sinks/resend/far.json").write_bytes(b'{"at": "1"')
-    assert [*odd_files(tmp_path)] == [(tmp_path / "copy.bak", FOREIGN), (tmp_path / "sinks/resend/far.json", DAMAGED)]
+    lake = Location(tmp_path)
+    assert [*odd_files(lake)] == [(lake / "copy.bak", FOREIGN), (lake / "sinks/resend/far.json", DAMAGED)]

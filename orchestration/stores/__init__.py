@@ -1,0 +1,1 @@
+"""Stores of lakes: disks, and object stores."""
