@@ -82,6 +82,10 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(PY) -m tests.page_pictures artifacts
 	$(call step,"tidemark up keeps all of it running and shows a live page at http://127.0.0.1:8643/; make demo-live does so with new events")
 
+.PHONY: demo-s3
+demo-s3: install ## the demo with its lake in an object store, which starts and ends with it; shows what is in the bucket
+	$(PY) -m tests.demo_in_store
+
 .PHONY: demo-live
 demo-live: install ## events that keep coming, all flows, and the live page at http://127.0.0.1:8643/, until Ctrl-C
 	@$(TIDEMARK) simulate --to landing --rate 500 & trap "kill $$!" EXIT; $(TIDEMARK) up
@@ -114,17 +118,22 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install servers ## the long ones of the tests, of which `make test` has shorter ones; property tests with all examples
-	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (cluster or damage or dbt or defects or kill or planted or snapshots or tools)"
+	$(PY) -m pytest $(IN_TWO) --hypothesis-profile=all -m "hypothesis or slow and not (cluster or damage or dbt or defects or faults or kill or planted or snapshots or tools)"
 
 ROUNDS ?= 1
 ifndef SEED
 SEED := $(shell date +%s)
 endif
 PHASE ?=
+STORE ?= disk
 .PHONY: chaos
-chaos: install ## kill a run in every phase, ROUNDS=1 times, each in a lake of its own; SEED=... PHASE=... repeats, and is printed
+chaos: install ## kill a run in every phase, ROUNDS=1 times, each in a lake of its own, STORE=disk or s3; SEED=... PHASE=... repeats, and is printed
 	$(call step,"seeds $(SEED) and on")
-	$(PY) -m tests.chaos.rounds --rounds $(ROUNDS) --seed $(SEED) --phase "$(PHASE)"
+	$(PY) -m tests.chaos.rounds --rounds $(ROUNDS) --seed $(SEED) --phase "$(PHASE)" --store $(STORE)
+
+.PHONY: faults
+faults: install ## a lake in a store that loses answers, refuses and cuts requests; a writer that is stopped, and two at once
+	$(PY) -m pytest -v -rP -m faults tests/faults
 
 .PHONY: kills
 kills: install ## kill a pipeline whose gate is closed, and a retry of the quarantine

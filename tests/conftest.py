@@ -121,6 +121,21 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield started
 
 
+@pytest.fixture
+def spark_in_store(spark: SparkSession, store: Store, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """The session, which knows the store: the driver by settings, workers of Python by their environment."""
+    from orchestration.engine.s3a import s3a
+    from orchestration.stores.object_store import ObjectStore
+    from tests.store_lakes import ENVIRONMENT
+
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+        spark.sparkContext.environment[name] = value
+    for name, value in s3a(ObjectStore(store.endpoint, None, "${env:STORE_KEY}", "${env:STORE_SECRET}")).settings.items():
+        spark.sparkContext._jsc.hadoopConfiguration().set(name.removeprefix("spark.hadoop."), value)
+    return spark
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _forget_logs() -> Iterator[None]:
     """Delta keeps for an hour what it knows of every table that it met, 4 MB each: lakes of many tests fill the memory (measured)."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 import pandas as pd
-from deltalake import DeltaTable
 
 from gold.schema import VECTOR_KEY, WINDOW_KEY
+from orchestration.storage.delta import open_table
 from silver.schema import KEYS as MEASURED
 from tests.chaos.plants import Plant
 from tests.lakes import assert_same
@@ -64,7 +64,7 @@ def tables(plant: Plant) -> Tables:
     lake, found = plant.opened(), {}
     for name, key in KEYS.items():
         stored = lake.generation.gold("plant", name.removeprefix("gold.")) if name in GOLD else name
-        rows = DeltaTable(lake.table_path(stored).local).to_pandas()
+        rows = open_table(lake.table_path(stored)).to_pandas()
         history = ["revision"] if name in GOLD else []
         assert not rows.duplicated([*key, *history]).any(), name
         found[name] = rows.sort_values(history or key).drop_duplicates(key, keep="last")

@@ -12,6 +12,8 @@ from orchestration.crash import VARIABLE, Point
 from tests.chaos.inotify import Watch
 from tests.chaos.phases import MAINTAIN, AnyMoment, Appears, Phase
 from tests.chaos.plants import SECONDS, Plant
+from tests.s3_proxy import Proxy
+from tests.waiting import until
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ def kill(plant: Plant, phase: Phase, passing: int = 1, flags: tuple[str, ...] = 
         case Point():
             with plant.running(*command, **{VARIABLE: f"{phase.at}:{passing}"}) as process:
                 return Kill(_ended_within(process, SECONDS) == -signal.SIGKILL, f"{phase.at}:{passing}")
+        case Appears() if plant.proxy is not None:
+            return _killed_in_store(plant, plant.proxy, phase.at, passing, command)
         case Appears():
             with Watch(plant.lake) as watch, plant.running(*command) as process:
                 file = _killed_at(process, watch, phase.at, passing)
@@ -40,6 +44,16 @@ def kill(plant: Plant, phase: Phase, passing: int = 1, flags: tuple[str, ...] = 
         case AnyMoment():
             with plant.running(*command) as process:
                 return Kill(_ended_within(process, seconds) is None, f"{seconds:.1f} s")
+
+
+def _killed_in_store(plant: Plant, proxy: Proxy, at: Appears, passing: int, command: tuple[str, ...]) -> Kill:
+    """The proxy keeps the request that tells until its client is dead, so no kill comes too late."""
+    proxy.set_faults(at.in_store(passing))
+    with plant.running(*command) as process:
+        until(lambda: proxy.met() > 0 or process.poll() is not None)
+        is_hit = process.poll() is None
+    proxy.set_faults()
+    return Kill(is_hit, f"{at.key}:{passing}")
 
 
 def _ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from orchestration.crash import Point
 from tests.chaos.inotify import Event
+from tests.s3_proxy import Fault
 
 UUID = r"[0-9a-f-]{36}"
 DRAFT = re.compile(rf"^\.(.+?)\.{UUID}(\.TID\d+)?\.tmp$")
@@ -19,11 +20,20 @@ WHOLE_PARQUET = b"PAR1"
 
 @dataclass(frozen=True)
 class Appears:
-    """A file: its path matches, and `event` happens to it. `is_hit` looks at what the kill left."""
+    """A file: its path matches, and `event` happens to it. `is_hit` looks at what the kill left.
+
+    In a store the object `key` appears, and is there at the kill or not yet.
+    """
 
     pattern: str
     event: Event
     is_hit: Callable[[Path], bool]
+    key: str
+    is_there: bool
+
+    def in_store(self, passing: int) -> Fault:
+        """Return what keeps the run in the phase until it is killed."""
+        return Fault("stall" if self.is_there else "hold", ["PUT", "COPY"], self.key, every=passing, most=1)
 
 
 class AnyMoment:
@@ -77,13 +87,13 @@ def is_without_checksum(file: Path) -> bool:
 
 FILES = 11
 """delta-rs writes a checkpoint at every tenth commit."""
-OFFSETS_DRAFT = Appears(rf"/offsets/\.\d+\.{UUID}\.tmp$", Event.MADE, is_draft_only)
-OFFSETS = Appears(r"/offsets/\d+$", Event.RENAMED, is_batch_open)
-DATA_BEGUN = Appears(r"/part-[^/]+\.parquet$", Event.MADE, is_half)
-DATA_WRITTEN = Appears(r"/part-[^/]+\.parquet$", Event.CLOSED, is_not_in_log)
-STATE_DRAFT = Appears(rf"/state/.+/\.\d+\.delta\.{UUID}\.TID\d+\.tmp$", Event.MADE, is_draft_only)
-STATE = Appears(r"/state/.+/\d+\.delta$", Event.RENAMED, is_without_checksum)
-COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum)
+OFFSETS_DRAFT = Appears(rf"/offsets/\.\d+\.{UUID}\.tmp$", Event.MADE, is_draft_only, r"/offsets/\d+$", is_there=False)
+OFFSETS = Appears(r"/offsets/\d+$", Event.RENAMED, is_batch_open, r"/offsets/\d+$", is_there=True)
+DATA_BEGUN = Appears(r"/part-[^/]+\.parquet$", Event.MADE, is_half, r"/part-[^/]+\.parquet$", is_there=False)
+DATA_WRITTEN = Appears(r"/part-[^/]+\.parquet$", Event.CLOSED, is_not_in_log, r"/part-[^/]+\.parquet$", is_there=True)
+STATE_DRAFT = Appears(rf"/state/.+/\.\d+\.delta\.{UUID}\.TID\d+\.tmp$", Event.MADE, is_draft_only, r"/state/.+/\d+\.delta$", is_there=False)
+STATE = Appears(r"/state/.+/\d+\.delta$", Event.RENAMED, is_without_checksum, r"/state/.+/\d+\.delta$", is_there=True)
+COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum, r"/commits/\d+$", is_there=True)
 
 BRONZE, SILVER, GOLD = (("--layer", layer) for layer in ("bronze", "silver", "gold"))
 LEDGER = ("--flow", "silver.ledger")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from orchestration.conf.starter import write_starter
 from orchestration.connectors.simulator.landing import Landing, in_order
@@ -16,6 +17,9 @@ from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 from tests.chaos import far_side
+from tests.object_store import Store, client_at
+from tests.s3_proxy import Proxy
+from tests.store_lakes import ENVIRONMENT, move_to_store
 
 TASKS_WRITE = "TIDEMARK_TESTS_TASKS_WRITE"
 """Variable of the environment: the processes of a plant write by Spark what they otherwise write without it."""
@@ -77,9 +81,10 @@ devices:
 class Plant:
     """A folder with `conf`, `landing` and `lake`."""
 
-    def __init__(self, folder: Path, tidemark: Sequence[str] = TIDEMARK) -> None:
-        """Make it; nothing has landed. `tidemark`: the command line, up to the conf folder."""
+    def __init__(self, folder: Path, tidemark: Sequence[str] = TIDEMARK, store: Store | Proxy | None = None) -> None:
+        """Make it; nothing has landed. `tidemark`: the command line, up to the conf folder. `store`: has its lake, or is before it."""
         self.folder, self.lake, self._tidemark = folder, folder / "lake", tidemark
+        self.proxy = store if isinstance(store, Proxy) else None
         self._environment: dict[str, str] = {}
         write_starter(folder / "conf")
         pipeline = folder / "conf" / "pipeline.yml"
@@ -90,12 +95,16 @@ class Plant:
         (folder / "conf" / "alerts.yml").write_text(ALERTS)
         for name in ("landing", "lake"):
             (folder / name).mkdir()
+        if store is not None:
+            client_at(store.endpoint).create_bucket(Bucket=(bucket := f"plant-{uuid4().hex[:8]}"))
+            move_to_store(folder / "conf", store.endpoint, bucket)
+            os.environ |= ENVIRONMENT
 
     @classmethod
     def opened_at(cls, folder: Path) -> "Plant":
         """One that was made there, or copied to there."""
         plant = cls.__new__(cls)
-        plant.folder, plant.lake, plant._tidemark, plant._environment = folder, folder / "lake", TIDEMARK, {}
+        plant.folder, plant.lake, plant._tidemark, plant._environment, plant.proxy = folder, folder / "lake", TIDEMARK, {}, None
         return plant
 
     def add_sink(self) -> None:
@@ -128,7 +137,8 @@ class Plant:
     def running(self, *command: str, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
         """A process group of its own; what is left of it in the end is killed, and waited for."""
         # What a killed Spark leaves behind goes away with the folder.
-        surroundings = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch")} | self._environment | environment
+        surroundings = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch"), "XDG_STATE_HOME": str(self.folder / "state")}
+        surroundings |= self._environment | environment
         call = [*self._tidemark, str(self.folder / "conf"), *command]
         with (self.folder / "run.log").open("ab") as log:
             process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=log, env=surroundings, start_new_session=True)
@@ -154,9 +164,12 @@ class Plant:
         assert (second.returncode, second.stdout) == (3, ""), second
         return second.stderr
 
+    def log(self) -> str:
+        """What its processes said."""
+        return (self.folder / "run.log").read_text(errors="replace")
+
     def log_end(self) -> str:
-        """The end of what its processes said."""
-        return (self.folder / "run.log").read_text(errors="replace")[-3000:]
+        return self.log()[-3000:]
 
 
 def obey() -> None:

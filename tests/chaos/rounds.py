@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from tests.chaos.account import assert_as_undisturbed
 from tests.chaos.kill import kill
 from tests.chaos.phases import FILES, PHASES, Phase
 from tests.chaos.plants import Plant, events
+from tests.object_store import Store
+from tests.s3_proxy import Proxy
 
 RESULT = Path("artifacts/chaos.json")
 BEFORE = (FILES // 2, FILES - 3, 3, FILES - 2)
@@ -49,21 +52,22 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Round:
-    """What the plants of a seed have in common. `seconds`: how long a run takes that nobody disturbs."""
+    """What the plants of a seed have in common. `seconds`: how long a run takes that nobody disturbs. `proxy`: of plants in a store."""
 
     seed: int
     folder: Path
     files: Sequence[Path]
     undisturbed: Plant
     seconds: float
+    proxy: Proxy | None
 
 
-def begun(seed: int, folder: Path) -> Round:
-    """Files, and a plant that nobody disturbs."""
+def begun(seed: int, folder: Path, proxy: Proxy | None) -> Round:
+    """Files, and a plant on the disk that nobody disturbs."""
     files, plant, begin = events(folder, FILES, seed), Plant(folder / "undisturbed"), time.monotonic()
     plant.land(files)
     assert plant.exit_code("run", "--once") == 0, plant.log_end()
-    return Round(seed, folder, files, plant, time.monotonic() - begin)
+    return Round(seed, folder, files, plant, time.monotonic() - begin, proxy)
 
 
 def disturbed(this: Round, phase: Phase) -> Outcome:
@@ -71,7 +75,7 @@ def disturbed(this: Round, phase: Phase) -> Outcome:
     draw, begin = random.Random(f"{this.seed} {phase.name}"), time.monotonic()
     passing, seconds = draw.randint(1, phase.passings), draw.uniform(0, this.seconds)
     for attempt, before in enumerate(BEFORE):
-        plant = Plant(this.folder / f"{PHASES.index(phase)}-{attempt}")
+        plant = Plant(this.folder / f"{PHASES.index(phase)}-{attempt}", store=this.proxy)
         if phase.has_sink:
             plant.add_sink()
         _land(plant, this.files, before if phase.is_second else 0)
@@ -107,11 +111,12 @@ def main() -> int:
     asked.add_argument("--rounds", type=int, default=1)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--phase", default="", help="only phases whose name matches this regular expression")
+    asked.add_argument("--store", choices=["disk", "s3"], default="disk", help="where the lakes that are killed lie")
     options = asked.parse_args()
     found: list[Outcome] = []
     for seed in range(options.seed, options.seed + options.rounds):
-        with tempfile.TemporaryDirectory(prefix="tidemark-chaos-") as folder:
-            this = begun(seed, Path(folder))
+        with tempfile.TemporaryDirectory(prefix="tidemark-chaos-") as folder, _store(options.store, Path(folder)) as proxy:
+            this = begun(seed, Path(folder), proxy)
             for phase in PHASES:
                 if re.search(options.phase, phase.name):
                     found.append(disturbed(this, phase))
@@ -120,6 +125,16 @@ def main() -> int:
     RESULT.write_text(json.dumps([asdict(each) for each in found], indent=1))
     Console().print(_table(found))
     return 0 if all(each.is_good for each in found) else 1
+
+
+@contextmanager
+def _store(kind: str, folder: Path) -> Iterator[Proxy | None]:
+    if kind == "disk":
+        yield None
+        return
+    (folder / "store").mkdir()
+    with Store(folder / "store").running() as store, Proxy(folder / "store", store.endpoint).running() as proxy:
+        yield proxy
 
 
 def _table(found: Sequence[Outcome]) -> Table:
