@@ -22,6 +22,7 @@ from orchestration.service.finding import Finding, unless_it_breaks
 from orchestration.service.lake_findings import of_data_files, of_disks, of_lake, of_logs, of_seals, of_state_files
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
 from orchestration.storage.confs import conf_or_last
+from orchestration.stores.object_store import ObjectStore
 from orchestration.supervisor.service_state import parts_of
 from orchestration.utc import to_iso
 
@@ -67,6 +68,14 @@ def _of_java() -> Iterator[Finding]:
         yield Finding("java", "good", java_command())
 
 
+def _of_store(conf: Conf) -> Iterator[Finding]:
+    """Of a lake on a disk nothing."""
+    from orchestration.engine.jars import OF_S3, missing_jars
+
+    if not conf.lake.store.is_disk and (missing := missing_jars(OF_S3)):
+        yield Finding("jars of the store", "warning", f"{len(missing)} are not there yet; the first run fetches them")
+
+
 def _of_memory(conf: Conf) -> Iterator[Finding]:
     heap = heap_of(conf.engine.driver_memory)
     free, needed = psutil.virtual_memory().available, heap_bytes(heap) + BESIDE_THE_HEAP
@@ -109,6 +118,7 @@ def _of_servers(conf: Conf, listed: Collection[str]) -> Iterator[Finding]:
     targets: list[tuple[str, object, str]] = [(f"source {name}", source.transport, "sources.yml") for name, source in conf.sources.items()]
     targets += [(f"sink {name}", getattr(sink, sink.chosen[0]), "pipeline.yml") for name, sink in conf.sinks.items()]
     targets += [(f"channel {name}", getattr(channel, channel.chosen[0]), "alerts.yml") for name, channel in conf.channels.items()]
+    targets += [("store of the lake", conf.lake.store, "pipeline.yml")]
     for what, settings, file in targets:
         if what in listed:
             continue
@@ -144,7 +154,7 @@ def _address_of(settings: object, file: str) -> Address | None:
             url = f"//{settings.servers.split(',', maxsplit=1)[0].strip()}"
         case AddressSettings():
             url = resolved(settings.url, file)
-        case S3Settings(endpoint=str(endpoint)) | KinesisSettings(endpoint=str(endpoint)):
+        case S3Settings(endpoint=str(endpoint)) | KinesisSettings(endpoint=str(endpoint)) | ObjectStore(endpoint=str(endpoint)):
             url = endpoint
         case _:
             return None
@@ -154,6 +164,7 @@ def _address_of(settings: object, file: str) -> Address | None:
 
 LOOKS: dict[str, Callable[[Conf], Iterator[Finding]]] = {
     "memory": _of_memory,
+    "jars of the store": _of_store,
     "disks": of_disks,
     "lake": of_lake,
     "tables and checkpoints": of_logs,
