@@ -73,8 +73,7 @@ def describe(error: Exception) -> str:
         case OSError() if way_out := _way_out(error):
             return f"tidemark: {error.filename or first_line(str(error))} {way_out}."
         case _:
-            of_worker = _error_of_worker(str(error))
-            sentence = of_worker or f"{type(error).__name__}: {first_line(str(error))}"
+            sentence = error_in_trace(str(error)) or f"{type(error).__name__}: {first_line(str(error))}"
             return f"tidemark: it broke: {sentence} (--debug shows the trace)"
 
 
@@ -101,8 +100,9 @@ def _way_out(error: OSError) -> str | None:
     return WAYS_OUT.get(error.errno or (int(in_text[1]) if in_text else 0))
 
 
-def _error_of_worker(message: str) -> str | None:
-    """Find the error that ended a Python process of Spark: the first line without indentation of the last trace in the message."""
+def error_in_trace(message: str) -> str | None:
+    """Find the error that ended a Python process of Spark, or a read for DuckDB: the first line without indentation of the last trace in
+    the message."""
     _, is_there, trace = message.rpartition("Traceback (most recent call last):")
     return next((line for line in trace.splitlines() if line.strip() and not line[0].isspace()), None) if is_there else None
 

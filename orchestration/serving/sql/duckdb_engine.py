@@ -19,7 +19,7 @@ import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
 from expectations.wording import nearest
-from orchestration.errors import TidemarkError
+from orchestration.errors import TidemarkError, error_in_trace
 from orchestration.serving.sql.answer import Answer, Limits, Question, RefusedError
 from orchestration.serving.sql.duckdb_guard import checked
 from orchestration.storage.delta import PLAIN, each_table_opened_once, literal, open_table
@@ -169,8 +169,10 @@ class DuckDbEngine:
             return RefusedError("a query only reads.")
         if match := NO_TABLE.search(text):
             text = text.replace(match[0], f"there is no table {match[1]}{hint(match[1], duckdb_views(self._plant, snapshot))}", 1)
+        raised = error_in_trace(text)  # by a file system of ours
+        text = raised or text
         shown = PATH.sub(lambda path: path[0] if path[0] in query else "(a file)", text.replace(str(self._plant.lake), "(the lake)"))
-        if isinstance(error, FAILURES):
+        if raised or isinstance(error, FAILURES):
             return TidemarkError(f"DuckDB cannot answer this query: {shown.splitlines()[0]}")
         return RefusedError(shown)
 
