@@ -63,12 +63,14 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     """
     from orchestration.audit.reconciliation.account import COLUMNS, by_day
     from orchestration.audit.reconciliation.gold_account import COLUMNS as OF_GOLD
+    from orchestration.storage.delta import each_table_opened_once
 
     if gold and picture is not None:
         raise click.UsageError("--plot draws the account of events; leave --gold out")
     start = since.date() if since else None
-    batches, wrong = ([], []) if gold else account_of(obj["conf"], start)
-    of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
+    with each_table_opened_once():
+        batches, wrong = ([], []) if gold else account_of(obj["conf"], start)
+        of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
         show_wrong(wrong, format)

@@ -51,7 +51,10 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> int:
       tidemark status
       tidemark status sources --format json
     """
-    return 0 if _show(obj["conf"], what, format, datetime.now(UTC)) else 1
+    from orchestration.storage.delta import each_table_opened_once
+
+    with each_table_opened_once():
+        return 0 if _show(obj["conf"], what, format, datetime.now(UTC)) else 1
 
 
 def _show(folder: Path, what: str | None, format: str, now: datetime) -> bool:

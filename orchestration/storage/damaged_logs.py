@@ -12,6 +12,10 @@ class DamagedLogError(TidemarkError):
     """The log of a table cannot be read."""
 
 
+class NoTableError(DamagedLogError):
+    """There is no log."""
+
+
 def damaged_log_error(log: Location, error: Exception) -> DamagedLogError:
     """Name the table by its last two folders, the file, and the way out."""
     name, damage = ".".join(log.path.parts[-3:-1]), first_damage(log)

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from orchestration.location import Location
-from orchestration.storage.damaged_logs import damaged_log_error
+from orchestration.storage.damaged_logs import NoTableError, damaged_log_error
 from orchestration.utc import from_micros, to_micros
 
 LOG = "_delta_log"
@@ -42,7 +42,7 @@ def path_of(lake: Location, name: str) -> Location:
 
 @contextmanager
 def each_table_opened_once(opened: dict[str, OpenTable] | None = None) -> Iterator[None]:
-    """Keep the newest version of each table what it was at first, so that it costs once: for whoever reads much of many tables.
+    """Keep the newest version of each table what it was at first, and open each version once: for whoever reads much of many tables.
 
     `opened`: tables that an earlier part of the same work has opened; those that this one opens are added.
     """
@@ -54,10 +54,20 @@ def each_table_opened_once(opened: dict[str, OpenTable] | None = None) -> Iterat
 
 
 def is_table(path: Location) -> bool:
-    if str(path) in (_opened.get() or ()):
-        return True
-    # Not of a store: delta-rs would hold Python's lock until the store answers, so that the lease is not renewed.
-    return DeltaTable.is_deltatable(str(path)) if path.store.is_disk else (path / LOG).is_dir()
+    if path.store.is_disk:
+        return str(path) in (_opened.get() or ()) or DeltaTable.is_deltatable(str(path))
+    # A store is not asked by is_deltatable, which holds Python's lock until it answers, so that the lease is not renewed.
+    return (path / LOG).is_dir() if _opened.get() is None else table_at(path) is not None
+
+
+def table_at(path: Location, version: int | None = None) -> OpenTable | None:
+    """Open a table; None where there is none. A store is not asked twice."""
+    if path.store.is_disk:
+        return open_table(path, version) if is_table(path) else None
+    try:
+        return open_table(path, version)
+    except NoTableError:
+        return None
 
 
 def new_table(path: Location, schema: Schema, partition: str | None, configuration: Mapping[str, str]) -> OpenTable:
@@ -79,17 +89,19 @@ def new_table(path: Location, schema: Schema, partition: str | None, configurati
 
 def open_table(path: Location, version: int | None = None) -> OpenTable:
     """The table at a version, None for the newest one; DamagedLogError names the file that cannot be read."""
-    opened = _opened.get()
-    if opened is None or version is not None:
+    opened, key = _opened.get(), str(path) if version is None else f"{path}@{version}"
+    if opened is None:
         return _open(path, version)
-    if str(path) not in opened:
-        opened[str(path)] = _open(path, None)
-    return opened[str(path)]
+    if key not in opened:
+        opened[key] = _open(path, version)
+    return opened[key]
 
 
 def _open(path: Location, version: int | None) -> OpenTable:
     try:
         return DeltaTable(str(path), version=version, storage_options=path.store.delta_options)
+    except TableNotFoundError as error:
+        raise NoTableError(f"{path} is no table: no commit made one there.") from error
     except DeltaError as error:
         raise damaged_log_error(path / LOG, error) from error
 
@@ -100,12 +112,12 @@ def table_id(path: Location) -> str:
 
 def version_of(path: Location) -> int:
     """The newest version; -1 where there is no table."""
-    return open_table(path).version() if is_table(path) else -1
+    return table.version() if (table := table_at(path)) else -1
 
 
 def written_by(path: Location, app_id: str, version: int | None = None) -> int:
     """The version of the newest transaction of an application in a version of the table; -1 for none, and where there is no table."""
-    return written_in(open_table(path, version), app_id) if is_table(path) else -1
+    return written_in(table, app_id) if (table := table_at(path, version)) else -1
 
 
 def written_in(table: OpenTable, app_id: str) -> int:
@@ -116,9 +128,8 @@ def written_in(table: OpenTable, app_id: str) -> int:
 
 def rows_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> list[dict[str, Any]]:
     """Read rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
-    if not is_table(path):
-        return []
-    return python_rows(_scanned(path, columns, filters))
+    table = table_at(path)
+    return python_rows(_scanned(table, columns, filters)) if table else []
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -129,15 +140,15 @@ def python_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 def table_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> pa.Table:
     """The same as Arrow has it, of a table that is there. `filters`: (column, operator, value), of which all must hold."""
-    rows = _scanned(path, columns, filters)
-    declared = pa.schema(open_table(path).schema().to_arrow())
+    table = open_table(path)
+    rows = _scanned(table, columns, filters)
+    declared = pa.schema(table.schema().to_arrow())
     return rows.cast(pa.schema([declared.field(name) for name in rows.column_names]))
 
 
-def _scanned(path: Location, columns: list[str] | None, filters: Filters | None) -> pa.Table:
+def _scanned(table: OpenTable, columns: list[str] | None, filters: Filters | None) -> pa.Table:
     """The same in DataFusion's types, such as views of texts."""
     where = " and ".join(f'"{column}" {operator} {literal(_in_reach(value))}' for column, operator, value in filters or ())
-    table = open_table(path)
     names = columns or [field.name for field in table.schema().fields]
     return pa.RecordBatchReader.from_stream(table.scan(columns=names, predicate=where or None)).read_all().select(names)
 
@@ -190,7 +201,7 @@ def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] |
 
 def answers(path: Location, sql: str) -> list[dict[str, Any]]:
     """Return the rows of an answer over one table, called `rows`; none where there is no table."""
-    return ask(sql, {"rows": open_table(path)}).read_all().to_pylist() if is_table(path) else []
+    return ask(sql, {"rows": table}).read_all().to_pylist() if (table := table_at(path)) else []
 
 
 def commit(table: Location, version: int) -> tuple[list[int], datetime]:
@@ -246,7 +257,7 @@ def _kept_content(entry: Location) -> bytes:
 
 def max_in_log(path: Location, column: str, version: int | None = None) -> Any:
     """The greatest value of a column with statistics, by the log alone, FIRST_INSTANT for an earlier instant; None where there is none."""
-    log = in_log(open_table(path, version), f"max.{column}") if is_table(path) else None
+    log = in_log(table, f"max.{column}") if (table := table_at(path, version)) else None
     if not log or not log.num_columns:
         return None
     is_instant = pa.types.is_timestamp(log.schema.types[0])

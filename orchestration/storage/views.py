@@ -9,11 +9,13 @@ from gold.schema import FLOW_KINDS, KINDS
 from orchestration.conf.place import GroupWindows
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, literal
-from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
+from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.snapshot import Snapshot
 from silver.schema import SOMETHING_IS_MEASURED
 
+DATABASES = ("bronze", "silver", "marts", "quality", "ops")
+"""Those whose views are of whole tables; of gold see `_of_gold`."""
 _MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
 CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}
 """Two names for the rows of one table, in SQL that Spark and DuckDB understand alike."""
@@ -95,7 +97,7 @@ def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> 
     generation = active_generation(plant.lake) if snapshot is None else numbered(plant.lake, snapshot.generation)
     text = None if query is None else query.lower()
     candidates = (
-        *_of_tables(plant.lake, generation, snapshot),
+        *_of_tables(plant.lake, generation, snapshot, text),
         *_of_gold(plant, generation, snapshot, text),
         *_of_flows(plant, generation, snapshot),
     )
@@ -103,17 +105,30 @@ def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> 
     return {view.name: view for view in meant if not (view.name.startswith("marts.") and view.parts[0].version is None)}
 
 
-def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
-    """Yield the views of tables of the generation, and of tables that no generation has."""
-    logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
-    for name in sorted({f"{log.parent.parent.name}.{log.parent.name}" for log in logs if log.parent.parent.name != "gold"}):
+def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
+    """Yield the views of tables of the generation, and of tables that no generation has. `text`: only of databases that it names."""
+    for name in sorted({*_names(lake, generation, text), *(snapshot.versions if snapshot else ())}):
         part = _part(lake, generation, snapshot, name)
         of_prefix = snapshot and part.version is not None and name.startswith(("bronze.", "silver.")) and name != CORRECTIONS
         bounds = [f"bronze_batch <= {snapshot.bronze_batch}"] if snapshot and of_prefix else []
         for shown in (name, "silver.without_measurements") if name == "silver.quarantine" else (name,):
             conditions = [CONDITIONS[shown], *bounds] if shown in CONDITIONS else bounds
-            if (part.location / LOG).is_dir():
-                yield View(shown, (replace(part, where=" and ".join(conditions)),))
+            view = View(shown, (replace(part, where=" and ".join(conditions)),))
+            if not name.startswith("gold.") and (text is None or view.is_meant(text)) and _is_there(part):
+                yield view
+
+
+def _names(lake: Location, generation: Generation, text: str | None) -> Iterator[str]:
+    """Yield the names of tables by their folders. In a store each database is a request; for a query that names none, all are made."""
+    named = [name for name in (*DATABASES, "gold") if text and f"{name}." in text] or DATABASES
+    for database in (name for name in named if name != "gold"):
+        yield from (f"{database}.{folder.name}" for folder in lake.glob(f"{database}/*") if not folder.name.startswith("."))
+    yield from (folder.replace("/", ".", 1) for folder in generation.places if folder.partition("/")[0] in named)
+
+
+def _is_there(part: Part) -> bool:
+    """Whether there is the table: what a snapshot pins is."""
+    return part.version is not None or (part.location / LOG).is_dir()
 
 
 def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
@@ -127,7 +142,7 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
         for stream, groups in of_stream.items():
             groups_of[generation.gold(stream, kind)] += groups
         parts = {name: _part(plant.lake, generation, snapshot, name) for name in groups_of}
-        parts = {name: part for name, part in parts.items() if (part.location / LOG).is_dir()}
+        parts = {name: part for name, part in parts.items() if _is_there(part)}
         for name, part in parts.items():
             for group in (group for group in groups_of[name] if group in named):
                 of_group = Part(part.location, part.version, f"device_group = '{group}'")
@@ -141,12 +156,12 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
 def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
     """Alerts; each flow from the table of its kind, and all of one kind together."""
     alerts = _part(plant.lake, generation, snapshot, "gold.alerts")
-    if (alerts.location / LOG).is_dir() and not (snapshot and alerts.version is None):
+    if not (snapshot and alerts.version is None) and _is_there(alerts):
         yield View("gold.alerts", (alerts,))
     for kind, (schema, _) in FLOW_KINDS.items():
         part = _part(plant.lake, generation, snapshot, f"gold.{kind}")
         flows = [flow for flow, table in plant.table_of_flow.items() if table == kind]
-        if not flows or not (part.location / LOG).is_dir() or (snapshot and part.version is None):
+        if not flows or (snapshot and part.version is None) or not _is_there(part):
             continue
         yield View(f"gold.{kind}", (replace(part, where=f"flow in {literal(flows)}"),))
         for flow in flows:

@@ -142,12 +142,25 @@ class ObjectStore:
         parts = PurePosixPath(pattern).parts
         fixed = next((n for n, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts) - 1)
         start, wanted, yielded = path.joinpath(*parts[:fixed]), parts[fixed:], set[PurePath]()
+        if len(wanted) == 1:
+            yield from (child for child in self._children(start) if fnmatchcase(child.name, wanted[0]))
+            return
         for entry in self.entries(start):
             below = entry.path.relative_to(start).parts[: len(wanted)]
             matching = start.joinpath(*below)
             if len(below) == len(wanted) and matching not in yielded and all(map(fnmatchcase, below, wanted)):
                 yielded.add(matching)
                 yield matching
+
+    def _children(self, path: PurePath) -> Iterator[PurePath]:
+        """Yield files and folders right below a path; what is deeper is not listed."""
+        with _errors(self, path):
+            pages = _client(self).get_paginator("list_objects_v2").paginate(Bucket=path.parts[0], Prefix=_prefix(path), Delimiter="/")
+            for page in pages:
+                keys = [listed["Key"] for listed in page.get("Contents", ())] + [
+                    listed["Prefix"] for listed in page.get("CommonPrefixes", ())
+                ]
+                yield from (PurePosixPath(path.parts[0], key) for key in keys)
 
     def open_input(self, path: PurePath) -> "pa.NativeFile":
         return self.arrow.open_input_file(str(path))
