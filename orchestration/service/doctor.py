@@ -69,7 +69,7 @@ def _of_java() -> Iterator[Finding]:
 
 
 def _of_store(conf: Conf) -> Iterator[Finding]:
-    """Of a lake on a disk nothing."""
+    """Say whether the first run has jars to fetch for an object store."""
     from orchestration.engine.jars import OF_S3, missing_jars
 
     if not conf.lake.store.is_disk and (missing := missing_jars(OF_S3)):

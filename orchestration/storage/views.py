@@ -15,7 +15,7 @@ from orchestration.storage.snapshot import Snapshot
 from silver.schema import SOMETHING_IS_MEASURED
 
 DATABASES = ("bronze", "silver", "marts", "quality", "ops")
-"""Those whose views are of whole tables; of gold see `_of_gold`."""
+"""Databases whose views are whole tables; for gold see `_of_gold`."""
 _MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
 CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}
 """Two names for the rows of one table, in SQL that Spark and DuckDB understand alike."""
