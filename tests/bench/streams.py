@@ -136,7 +136,7 @@ def _cost(spark: SparkSession, source: str, table: Path, rows: int) -> Cost:
 
     with TemporaryDirectory(dir=table.parent) as checkpoint:
         begin, cpu = perf_counter(), _cpu_seconds()
-        stream = spark.readStream.format(source).option("table", str(table)).load(str(table))
+        stream = spark.readStream.format(source).options(table=str(table), startingVersion="0").load(str(table))  # as Tidemark begins
         query = stream.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         query.awaitTermination()
         cost = Cost(perf_counter() - begin, _cpu_seconds() - cpu, found[1])
