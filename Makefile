@@ -165,8 +165,8 @@ cuts: install ## read snapshots while a run writes, compacts and removes: none i
 	$(PY) -m pytest -v -m snapshots tests/orchestration/storage
 
 .PHONY: cluster
-cluster: install ## as root: a master and two workers in network namespaces, one of which is killed in the middle of a batch; a retry and a replay there
-	$(PY) -m pytest -v -m cluster tests/cluster
+cluster: install ## as root: machines in network namespaces that share an object store and nothing else; one is killed, a link is down, the driver moves
+	$(PY) -m pytest -v -rP -m cluster tests/cluster
 
 artifacts/tools/kubernetes/kubernetes: tests/cluster/kubernetes/go.mod tests/cluster/kubernetes/main.go
 	command -v go >/dev/null || { echo "Go is missing, which builds the API server of Kubernetes" >&2; exit 1; }

@@ -28,8 +28,9 @@ OFF = ("master.telemetry", "admin.ui", "webdav")
 class Store(ServerProcess):
     """Asked through `client` or by the short ways below; buckets are made by `bucket`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, address: str = "127.0.0.1", inside: Sequence[str] = ()) -> None:
+        """Start nothing yet. `inside`: begins a command on the machine of that address."""
+        self.folder, self._address, self._inside = folder, address, inside
         self._ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
         identities = [{"name": "tests", "credentials": [keys], "actions": ["Admin", "Read", "List", "Write"]}]
@@ -38,7 +39,7 @@ class Store(ServerProcess):
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self._ports['s3.port']}"
+        return f"http://{self._address}:{self._ports['s3.port']}"
 
     @cached_property
     def client(self) -> Any:
@@ -48,9 +49,9 @@ class Store(ServerProcess):
     def start(self) -> None:
         weed = str(Path(sys.executable).with_name("weed"))
         settings = [f"-{name}={port}" for name, port in self._ports.items()] + [f"-{name}=false" for name in OFF]
-        settings += [f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder}/keys.json"]
+        settings += [f"-dir={self.folder}/data", f"-ip={self._address}", f"-ip.bind={self._address}", f"-s3.config={self.folder}/keys.json"]
         settings += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.electionTimeout=1s", "-master.volumeSizeLimitMB=64"]
-        self.launch([weed, "-logtostderr=true", "mini", *settings], self.folder / "log", cwd=self.folder)
+        self.launch([*self._inside, weed, "-logtostderr=true", "mini", *settings], self.folder / "log", cwd=self.folder)
         until(self._is_ready, lambda: (self.folder / "log").read_text()[-2000:])
 
     def _is_ready(self) -> bool:

@@ -1,14 +1,18 @@
 """A plant that runs on a cluster, and two batches for it."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyspark
+import yaml
 
 from tests.chaos.plants import Plant
 from tests.cluster.event_log import SETTINGS as LOGGED
-from tests.lakes import event, land
+from tests.lakes import event
+from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -22,6 +26,11 @@ SETTINGS = {
     **LOGGED | {"spark.cores.max": "2", "spark.scheduler.minRegisteredResourcesRatio": "1.0"},
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+IMPATIENT = {"spark.network.timeout": "20s", "spark.network.timeoutInterval": "2s", "spark.executor.heartbeatInterval": "2s"}
+"""Settings with which an executor that says nothing is given up after 20 s; by default that takes 120 s and the rest of a minute."""
+KEYS = {"STORE_KEY": ACCESS_KEY, "STORE_SECRET": SECRET_KEY}
+"""The environment of a plant whose lake is in a store."""
+REFERENCES = {"access_key": "${env:STORE_KEY}", "secret_key": "${env:STORE_SECRET}"}
 
 
 def logged(folder: Path) -> dict[str, str]:
@@ -45,14 +54,26 @@ def on_cluster(plant: Plant, master: str, settings: dict[str, str] | None = None
     pipeline.write_text(pipeline.read_text().replace("engine:", f"engine:\n  <<: {json.dumps(engine)}", 1))
 
 
+def in_store(plant: Plant, store: Store, bucket: str, keys: Mapping[str, str] = REFERENCES) -> None:
+    """Let the plant have its lake in a bucket, and events from objects there. Of this host it needs its conf alone."""
+    at = {"endpoint": store.endpoint, "region": "us-east-1", **keys}
+    _change(plant.folder / "conf/pipeline.yml", {"lake": f"s3://{bucket}/lake", "store": at})
+    source = yaml.safe_load((plant.folder / "conf/sources.yml").read_text())["sources"]["plant"]
+    source = {name: value for name, value in source.items() if name not in ("path", "files", "settle_seconds")}
+    _change(plant.folder / "conf/sources.yml", {"sources": {"plant": source | {"s3": at | {"bucket": bucket, "prefix": "landing/"}}}})
+
+
+def _change(file: Path, settings: dict[str, Any]) -> None:
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | settings))
+
+
 def readings(first: int, count: int) -> list[str]:
     """Lines, ten seconds apart, of all devices in turn."""
     return [event(DEVICES[n % 4], "temperature", 20 + n % 7, START + timedelta(seconds=10 * n)) for n in range(first, first + count)]
 
 
-def land_batches(plant: Plant) -> None:
+def batches() -> tuple[list[str], list[str]]:
     """READINGS; then one that is late, one that came already, one that nobody can read, one of the future and one that is good."""
     in_time = readings(0, READINGS + 1)
     late, future = (event("oven-01", "temperature", 1, at) for at in (START + timedelta(seconds=5), datetime(2100, 1, 1, tzinfo=UTC)))
-    land(plant.folder, "1.jsonl", in_time[:-1])
-    land(plant.folder, "2.jsonl", [late, in_time[-2], "{", future, in_time[-1]])
+    return in_time[:-1], [late, in_time[-2], "{", future, in_time[-1]]

@@ -9,8 +9,9 @@ import yaml
 
 from tests.chaos.plants import Plant
 from tests.cluster.pods import API_SERVER, ApiServer, Kubelet
-from tests.cluster.sample import READINGS, land_batches, on_cluster
+from tests.cluster.sample import READINGS, batches, in_store, on_cluster
 from tests.lakes import table
+from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
 from tests.test_readme import blocks
 from tests.waiting import until
 
@@ -18,6 +19,7 @@ pytestmark = [
     *(pytest.mark.cluster, pytest.mark.processes, pytest.mark.slow, pytest.mark.spark),
     pytest.mark.skipif(not API_SERVER.exists(), reason="`make kubernetes` builds its API server"),
 ]
+KEYS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 SUBMITTED = "--conf spark.driver.host=127.0.0.1 --conf spark.kubernetes.driver.pod.name=driver pyspark-shell"
 """As the manifest has it, for this machine."""
 
@@ -27,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[ApiServer]:
     (tmp_path / "kubernetes").mkdir()
     with ApiServer(tmp_path / "kubernetes").running() as started:
         started.apply_manifest()
-        data = dict.fromkeys(("page-token", "access-key", "secret-key"), "canary")
+        data = {"page-token": "unused", "access-key": ACCESS_KEY, "secret-key": SECRET_KEY}
         started.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tidemark"}, "stringData": data})
         yield started
 
@@ -44,11 +46,15 @@ def settings(server: ApiServer, tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_run_whose_executor_is_killed_needs_no_right_but_those_of_the_role_and_leaves_nothing_behind(
-    server: ApiServer, settings: dict[str, str], tmp_path: Path
+    server: ApiServer, settings: dict[str, str], store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant, kubelet = Plant(tmp_path / "plant"), Kubelet(server, tmp_path / "kubernetes")
+    plant, kubelet, bucket = Plant(tmp_path / "plant"), Kubelet(server, tmp_path / "kubernetes"), store.bucket()
     on_cluster(plant, f"k8s://{server.address}", settings)
-    land_batches(plant)
+    in_store(plant, store, bucket, keys={})
+    for number, lines in enumerate(batches()):
+        store.put(bucket, {f"landing/{number}.jsonl": "".join(f"{line}\n" for line in lines).encode()})
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
     with ExitStack() as stack:
         stack.enter_context(kubelet.running())
         process = stack.enter_context(plant.running("run", "--once", PYSPARK_SUBMIT_ARGS=SUBMITTED))

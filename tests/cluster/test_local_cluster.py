@@ -6,8 +6,8 @@ import pytest
 
 from tests.chaos.plants import Plant
 from tests.cluster.event_log import DONE, tasks
-from tests.cluster.sample import LOCAL_CLUSTER, READINGS, land_batches, on_cluster, spark_home
-from tests.lakes import table
+from tests.cluster.sample import LOCAL_CLUSTER, READINGS, batches, on_cluster, spark_home
+from tests.lakes import land, table
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes, pytest.mark.spark]
 HDFS = "<configuration><property><name>fs.defaultFS</name><value>hdfs://nowhere.invalid:1</value></property></configuration>"
@@ -17,7 +17,8 @@ HDFS = "<configuration><property><name>fs.defaultFS</name><value>hdfs://nowhere.
 def test_a_run_on_two_executors_accounts_for_every_event_and_both_do_silver_and_gold(tmp_path: Path) -> None:
     plant = Plant(tmp_path / "plant")
     on_cluster(plant, LOCAL_CLUSTER)
-    land_batches(plant)
+    for number, lines in enumerate(batches()):
+        land(plant.folder, f"{number}.jsonl", lines)
     environment = spark_home(tmp_path / "spark") | {"HADOOP_CONF_DIR": str(tmp_path)}
     (tmp_path / "core-site.xml").write_text(HDFS)
     assert plant.exit_code("run", "--once", **environment) == 0, plant.log_end()
