@@ -188,7 +188,7 @@ def test_the_conf_of_readme_makes_the_row_beside_it_of_the_line_before_it(tmp_pa
         store.execute("create table counted as select *, false as is_late from evaluated")
         windows(store, conf.groups["kitchen"], conf.metrics, datetime(2027, 1, 1, tzinfo=UTC))
         (row,) = store.sql("from windows").to_arrow_table().to_pylist()
-    names, cells = (line.split() for line in blocks("README.md", "text")[1].splitlines())
+    names, cells = (line.split() for line in blocks("README.md", "text")[0].splitlines())
     expected = dict(zip(names, cells, strict=True))
     assert (expected.pop("latest"), expected.pop("revision")) == (f"{row['latest']:g}", "0")
     for name, cell in expected.items():
