@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.engine.jars import OF_S3, fetched
-from orchestration.stores.object_store import ObjectStore
+from orchestration.stores.object_store import OF_WORKER, ObjectStore
 
 BEHIND = "SPARK_DIST_CLASSPATH"
 """Names the end of the JVM's class path. Jars before those of pyspark would make it refuse its class-data archive: a session then starts in
@@ -48,5 +48,5 @@ def s3a(store: ObjectStore) -> S3A:
     }
     python = {"ENDPOINT_URL": endpoint, "REGION": store.signed_region, "ACCESS_KEY_ID": access_key, "SECRET_ACCESS_KEY": secret_key}
     named = {f"spark.hadoop.fs.{name}": value for name, value in hadoop.items()}
-    named |= {f"spark.executorEnv.AWS_{name}": value for name, value in python.items()}
+    named |= {f"spark.executorEnv.AWS_{name}": value for name, value in python.items()} | {f"spark.executorEnv.{OF_WORKER}": "1"}
     return S3A(fetched(OF_S3), {name: value for name, value in named.items() if value is not None})

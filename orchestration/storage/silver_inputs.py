@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from orchestration.storage.tables import LakeStore
 from silver.enrich import ReferenceData
 from silver.policy import FormerConfig, SilverConfig
 
-_published: dict[Path, tuple[list[int], object]] = {}
+_published: dict[str, tuple[list[int], object]] = {}
 """The versions that this process has copied to a file, and the state of the file then."""
 
 
@@ -44,12 +43,12 @@ def reference_data(lake: LakeStore) -> ReferenceData:
 
 
 def publish(lake: LakeStore) -> Callable[[], ReferenceData]:
-    """Bring the copies that workers read up to date, and say how they are read: the lake's folder is the one that all machines see.
+    """Bring the copies that workers read up to date, and say how they are read: they are in the lake, which all machines see.
 
     Called before workers get a batch: a version that is appended later counts for none of its events (registry.NOTICE). A copy that this
     process did not write, or that somebody has touched since, is made anew.
     """
-    folder, registry, references = (lake.conf.lake / MAPPED).local, path_of(lake.conf.lake, DEVICES), path_of(lake.conf.lake, REFERENCES)
+    folder, registry, references = lake.conf.lake / MAPPED, path_of(lake.conf.lake, DEVICES), path_of(lake.conf.lake, REFERENCES)
     holder = lake.generation.places.get(CORRECTIONS.replace(".", "/"), 1)
     devices_file = folder / (f"{DEVICES}.arrow" if holder == 1 else f"{DEVICES}@{holder}.arrow")
     _keep(devices_file, [registry, lake.table_path(CORRECTIONS)], lambda: in_force(lake.conf.lake, lake.generation))
@@ -57,20 +56,21 @@ def publish(lake: LakeStore) -> Callable[[], ReferenceData]:
     return partial(mapped_reference_data, devices_file, references_file)
 
 
-def _keep(file: Path, tables: list[Location], read: Callable[[], pa.Table]) -> None:
+def _keep(file: Location, tables: list[Location], read: Callable[[], pa.Table]) -> None:
     """Bring a copy of what is read of tables up to date; there is none where the first of them is not there."""
-    if not is_table(tables[0]):
-        file.unlink(missing_ok=True)
-        return
     versions = [version_of(path) if is_table(path) else -1 for path in tables]
-    if _published.get(file) != (versions, _state(file)):
+    if _published.get(str(file)) == (versions, _state(file)):
+        return
+    if versions[0] < 0:
+        file.delete()
+    else:
         write_mapped(file, read())
-        _published[file] = versions, _state(file)
+    _published[str(file)] = versions, _state(file)
 
 
-def _state(file: Path) -> object:
-    """Tell a file from one that was written in its place."""
-    if not file.exists():
+def _state(file: Location) -> object:
+    """Tell a file on a disk from one that was written in its place."""
+    if not (file.store.is_disk and file.exists()):
         return None
-    status = file.stat()
+    status = file.local.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns

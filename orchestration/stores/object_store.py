@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SCHEME = "s3://"
 CONNECT_SECONDS = 5
+OF_WORKER = "TIDEMARK_WORKER"
+"""In the environment of Spark's workers, which has the keys as libraries look for them: what conf refers to is on the driver's machine."""
 NO_REGION = "us-east-1"
 """A store of one's own has no region, but signatures name one."""
 GONE, CHANGED = {"NoSuchKey", "404"}, {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
@@ -47,8 +49,8 @@ class ObjectStore:
 
     @property
     def keys(self) -> tuple[str, str] | None:
-        """The secrets, not references to them; TidemarkError where there are none."""
-        if not (self.access_key and self.secret_key):
+        """The secrets, not references to them; TidemarkError where there are none. None: the libraries find them by themselves."""
+        if not (self.access_key and self.secret_key) or OF_WORKER in os.environ:
             return None
         return secret(self.access_key, "pipeline.yml"), secret(self.secret_key, "pipeline.yml")
 
