@@ -205,7 +205,8 @@ def recorded(lake: LakeStore, name: str, versions: Mapping[str, int] | None = No
     Of gold.<flow> too.
     """
     whole, group = lake.stored(name), lake.conf.group_of(name)
-    rows = DeltaTable(str(lake.table_path(whole)), version=versions[whole] if versions else None).to_pyarrow_table()
+    path, version = lake.table_path(whole), versions[whole] if versions else None
+    rows = DeltaTable(str(path), version=version, storage_options=path.store.delta_options).to_pyarrow_table()
     flow = name.removeprefix("gold.")
     if flow in lake.conf.flows:
         return rows.filter(pc.field("flow") == flow).drop_columns("flow")

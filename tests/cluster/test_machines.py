@@ -35,7 +35,7 @@ class Cluster:
         self.store = stack.enter_context(Store(head.folder / "store", head.address, head.inside).running())
         for machine in (head, *self.workers):
             machine.start()
-        self._bucket, self._landed = self.store.bucket(), 0
+        self._bucket, self._landed, self._more = self.store.bucket(), 0, 0
         self.plants = [self._plant(machine) for machine in self.hosts]
 
     def _plant(self, machine: Machine) -> Plant:
@@ -51,7 +51,8 @@ class Cluster:
 
     def land_more(self) -> None:
         """The next MORE readings."""
-        self.land(readings(READINGS + 1 + (self._landed - 2) * MORE, MORE))
+        self.land(readings(READINGS + 1 + self._more * MORE, MORE))
+        self._more += 1
 
     def counts(self) -> list[int]:
         """What became of events: how many there are, readings, late, duplicates, quarantined."""
@@ -132,6 +133,7 @@ def test_a_retry_and_a_replay_need_no_folder_of_a_machine(cluster: Cluster) -> N
     plant = cluster.plants[1]
     metrics = plant.folder / "conf/metrics.yml"
     cluster.land([event("oven-01", "temperature", 500, START + timedelta(seconds=3601))])
+    cluster.land_more()
     done(plant, "run", "--once")
     metrics.write_text(metrics.read_text().replace("maximum: 400", "maximum: 600"))
     assert plant.exit_code("quarantine", "retry", "--rule", "value_is_in_range") == 0, plant.log_end()
