@@ -149,6 +149,21 @@ def test_only_storage_imports_deltalake() -> None:
     ] == []
 
 
+ON_THE_HOST = {
+    *("alerts.tails", "cli.up", "connectors", "engine.lake", "engine.writing", "jobs.account.retry", "jobs.bronze", "location"),
+    *("service", "serving.dbt.project", "serving.postgres.address", "storage", "stores", "web.facts"),
+    *("supervisor.health", "supervisor.history", "supervisor.service_state", "supervisor.status"),
+}
+"""Modules and rooms that keep locks, logs, scratch, claims, spools or the state of `up` on this host, whatever store the lake is in."""
+
+
+def test_only_modules_that_keep_something_on_this_host_ask_a_location_for_a_path_there() -> None:
+    asking = {module.removeprefix("orchestration.") for module, file in in_orchestration() if "local" in dict(attributes(file))}
+    assert {
+        module for module in asking if module not in ON_THE_HOST and not any(module.startswith(f"{room}.") for room in ON_THE_HOST)
+    } == set()
+
+
 def attributes(file: Path) -> Iterator[tuple[str, int]]:
     """Names after a dot, with their line."""
     yield from ((node.attr, node.lineno) for node in ast.walk(TREES[file]) if isinstance(node, ast.Attribute))
