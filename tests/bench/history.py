@@ -83,11 +83,11 @@ class History:
 
     def add(self, events: int, batch: int) -> None:
         """Put so many more events, a multiple of ALIGNED, before those that are there, as rows of a bronze batch that is there."""
-        own = "value, event_time, bronze_row"
-        declared = f"select distinct on (device_id, metric) * exclude ({own}) replace ({batch}::bigint as bronze_batch) from readings"
-        self._store.execute(f"create or replace temp table declared as {declared}")
         of_batch = f"select * exclude (payload, bronze_row) from events where bronze_batch = {batch} limit 1"
         self._store.execute(f"create or replace temp table of_batch as {of_batch}")
+        lineage = f"{batch}::bigint as bronze_batch, (select ingested_at from of_batch) as ingested_at"
+        declared = f"select distinct on (device_id, metric) * exclude (value, event_time, bronze_row) replace ({lineage}) from readings"
+        self._store.execute(f"create or replace temp table declared as {declared}")
         self.count += events
         for name, sql in TABLES.items():
             files = [self._file(name, sql, first, min(first + OF_A_FILE, events)) for first in range(0, events, OF_A_FILE)]
