@@ -56,7 +56,7 @@ def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
         if damaged := damaged_log(path):
             raise TidemarkError(f"the log of {name} is damaged: {listed(damaged)}.\n  {_hint(lake, name)}")
     for flow in flows:
-        if damaged := damaged_checkpoint(lake.checkpoint(flow)):
+        if lake.checkpoint(flow).is_dir() and (damaged := damaged_checkpoint(lake.checkpoint(flow))):
             raise TidemarkError(f"the checkpoint of {flow} is damaged: {listed(damaged)}.\n  {REPAIR}")
 
 
