@@ -60,14 +60,17 @@ class Log(Generic[Row]):
 
     def append(self, lake: Location, rows: Iterable[Row]) -> None:
         """Append rows in one commit, to a table that is made where it is not there."""
+        if appended := [*map(asdict, rows)]:
+            self.append_table(lake, pa.Table.from_pylist(appended, self.schema))
+
+    def append_table(self, lake: Location, rows: pa.Table) -> None:
+        """Append rows that are in columns already."""
         from orchestration.storage.commit import append_rows, compact_many, create, widen  # readers do without it
 
-        if not (appended := [*map(asdict, rows)]):
-            return
         with self.hold(lake):
             create(self.path(lake), self.schema)
             widen(self.path(lake), self.schema)
-            append_rows(self.path(lake), pa.Table.from_pylist(appended, self.schema))
+            append_rows(self.path(lake), rows)
             if not self.is_maintained:
                 compact_many(self.path(lake))
 

@@ -1,4 +1,4 @@
-"""Records of schema ops that several rooms use: ledger, ticks, clock of alerts, gaps, jobs by the clock, notes, proofs. Instants in UTC."""
+"""Records of schema ops that several rooms use: ledger, ticks, clock of alerts, gaps, objects, jobs, notes, proofs. Instants in UTC."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,9 +99,26 @@ class Proof:
     differences: int
 
 
+@dataclass(frozen=True)
+class ClaimedObject:
+    """Grain: one version of an object that a source has claimed, and once more with its `fate` where it could not be read. `number`: counts
+    the claims of the source; bronze keeps the last one that was read. `noted_at`: when the row was written.
+    """
+
+    source: str
+    number: int
+    key: str
+    version: str
+    modified_at: datetime
+    size_bytes: int
+    noted_at: datetime
+    fate: str | None = None
+
+
 TICKS = Log("ops.ticks", Tick, order="ticked_at", is_maintained=True)
 CLOCK = Log("ops.clock", ClockTick, order="ticked_at", is_maintained=True)
 GAPS = Log("ops.gaps", Gap, order="found_at", is_maintained=True)
+OBJECTS = Log("ops.objects", ClaimedObject, order="noted_at", is_maintained=True)
 RUNS = Log("ops.runs", RunOfJob, order="started_at")
 NOTES = Log("ops.notes", Note, order="noted_at")
 PROOFS = Log("ops.proofs", Proof, order="at")

@@ -15,7 +15,7 @@ from orchestration.storage import generations, references, registry, snapshots
 from orchestration.storage.checkpoints import REPAIR, REPLAY, newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.lake_layout import CORRECTIONS, DEAD_ROWS
-from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, LEDGER_SCHEMA, TICKS
+from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, LEDGER_SCHEMA, OBJECTS, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_log, damages, listed, number
 from orchestration.storage.tables import LakeStore
 
@@ -45,9 +45,8 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    return {
-        name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, CORRECTIONS, references.TABLE, DEAD_ROWS)
-    }
+    of_some = (registry.TABLE, CORRECTIONS, references.TABLE, DEAD_ROWS, OBJECTS.table)
+    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, *of_some)}
 
 
 def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ from orchestration.connectors.sinks.dead_rows import DEAD_ROWS, DeadRow, State
 from orchestration.engine import queries, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
+from orchestration.storage.ops_tables import OBJECTS, ClaimedObject
 from orchestration.storage.sealing import Sealing
 from tests.lakes import KITCHEN, conf, copy_tree, event, land, minutes, multiset, run, table
 from tests.rows import at
@@ -29,6 +30,7 @@ from tests.rows import at
 START = at("2026-01-05T00:00:00")
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 REFUSED = DeadRow("far", "silver.readings", "1", "odd", State.DEAD, 0, "1", START)
+CLAIMED = ClaimedObject("bucket", 1, "a.json", '"1"', START, 1, START)
 CLOCK = {"ingested_at", "ingested_on", "received_at"}
 TABLES = (
     *("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger"),
@@ -105,10 +107,12 @@ def build(folder: Path, spark: SparkSession, provider: str = HEAP_STORE) -> Dama
     with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"):  # two short runs would leave none
         land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
         DEAD_ROWS.append(made.lake, [REFUSED])
+        OBJECTS.append(made.lake, [CLAIMED])
         _run(made, spark)
         DeltaTable(readings_table).create_checkpoint()
         copy_tree(made.lake.local, folder / "earlier")
         land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
+        OBJECTS.append(made.lake, [replace(CLAIMED, number=2, key="with a longer name.json")])
         DEAD_ROWS.append(made.lake, [replace(REFUSED, row_key="2", reason="odd, and for another reason")])
         _run(made, spark)
     DeltaTable(readings_table).create_checkpoint()

@@ -1,40 +1,36 @@
-"""Which objects of a store a source has claimed: a list on the disk of the lake, `intake/<source>/objects.sqlite`.
+"""The objects of a store that a source has claimed: its rows of the table `ops.objects`, which are read once, when it is first asked.
 
-Grain: one version of one object. Numbers only grow; objects that are found together are numbered by their time. Rows are added and never
-removed. Of a million objects only those are in memory that are about to be read.
+Numbers only grow; objects that are found together are numbered by their time. Rows are added and never removed. In memory are a digest of
+each claim, and the claims that are about to be read.
 """
 
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from orchestration.location import Location
+from orchestration.storage.delta import INSTANT, is_table, table_of
 from orchestration.storage.lake_layout import claims_folder
+from orchestration.storage.ops_tables import OBJECTS
 
-SCHEMA = """
-create table if not exists objects (
-  number integer primary key, key text not null, version text not null, modified_us integer not null, bytes integer not null, fate text
-);
-create unique index if not exists claimed on objects (key, version) where fate is not 'gone';
-create temp table found (key text, version text, modified_us integer, bytes integer);
-"""
-NEW = """
-insert into found select ?1, ?2, ?3, ?4
-where not exists (select 1 from objects where key = ?1 and version = ?2 and fate is not 'gone')
-"""
-# A store lists the versions of a key from the newest to the oldest, and knows no more of their time than the second.
-NUMBERED = """
-insert or ignore into objects
-select max(?, coalesce((select max(number) from objects), -1)) + row_number() over (order by modified_us, key, rowid desc),
-  key, version, modified_us, bytes, null
-from found
-"""
 GONE, UNREADABLE_AS = "gone", "not "
 """Why an object was never read; UNREADABLE_AS is followed by an encoding. One that is gone is claimed again when it comes back."""
 NO_END = (1 << 63) - 1
+EARLIER_LIST, OF_EARLIER_LIST = "objects.sqlite", "select number, key, version, modified_us, bytes, fate from objects"
+COLUMNS = ("number", "key", "version", "modified_at", "size_bytes", "fate")
+CLAIMED = pa.schema([OBJECTS.schema.field(name) for name in COLUMNS])
+PIECE_ROWS = 10_000
 
 
 class ObjectVersion(NamedTuple):
@@ -57,36 +53,52 @@ class ObjectClaim(NamedTuple):
     fate: str | None
 
 
-class ObjectClaims:
-    """The claims of one source, on a list that only this process writes."""
+@dataclass
+class _Memory:
+    """`waiting`: claims behind `after`, in order. `digests`: of objects that are not claimed again. `fates`: by number."""
 
-    def __init__(self, lake: Location, source: str) -> None:
+    after: int
+    digests: set[bytes]
+    newest: int
+    waiting: pa.Table
+    fates: dict[int, str]
+
+
+class ObjectClaims:
+    """The claims of one source, of which only this process adds any. `encoding`: of its objects, by conf."""
+
+    def __init__(self, lake: Location, source: str, encoding: str) -> None:
+        self._lake, self._source, self._encoding = lake, source, encoding
         self._folder = claims_folder(lake, source).local
+        self._memory: _Memory | None = None
 
     def claim(self, pages: Iterable[Sequence[ObjectVersion]], after: int) -> None:
         """Claim what is listed and not claimed yet, all of it or, when listing fails, nothing. `after`: a number that was given already."""
-        with self._opened() as store:
-            for page in pages:
-                store.executemany(NEW, page)
-            store.execute(NUMBERED, (after,))
+        memory = self._read(after)
+        listed, digests = _new(pages, memory.digests)
+        memory.after, memory.waiting = after, _behind(memory.waiting, after)
+        if digests:
+            first = max(after, memory.newest) + 1
+            claimed = listed.set_column(0, CLAIMED.field("number"), pa.array(np.arange(first, first + len(listed))))
+            self._append(claimed)
+            memory.digests |= digests
+            memory.newest, memory.waiting = first + len(claimed) - 1, pa.concat_tables([memory.waiting, claimed])
 
-    def between(self, after: int, to: int = NO_END, most: int = -1) -> list[ObjectClaim]:
+    def between(self, after: int, to: int = NO_END, most: int = NO_END) -> list[ObjectClaim]:
         """Claims with a number above `after`, up to and with `to`, in ascending order, so many at most."""
-        with self._opened() as store:
-            query = "select * from objects where number > ? and number <= ? order by number limit ?"
-            return [ObjectClaim(*row) for row in store.execute(query, (after, to, most))]
+        memory = self._read(after)
+        rows = _behind(memory.waiting, after)
+        rows = rows.slice(0, min(len(rows) - len(_behind(rows, to)), most))
+        columns = rows.set_column(3, "modified_us", rows["modified_at"].cast(pa.int64())).drop_columns("fate").to_pydict().values()
+        return [ObjectClaim._make((*row, memory.fates.get(row[0]))) for row in zip(*columns, strict=True)]
 
-    def give_up(self, number: int, fate: str) -> None:
-        """Remember that a claim can never be read, before anybody is told."""
-        with self._opened() as store:
-            store.execute("update objects set fate = ? where number = ?", (fate, number))
-
-    def take_again(self, encoding: str) -> None:
-        """Let objects be claimed again that were given up when conf declared another encoding."""
-        with self._opened() as store:
-            store.execute(
-                "update objects set fate = ? where fate glob ? and fate <> ?", (GONE, f"{UNREADABLE_AS}*", UNREADABLE_AS + encoding)
-            )
+    def give_up(self, fates: Mapping[ObjectClaim, str]) -> None:
+        """Remember, before anybody is told, that claims can never be read."""
+        if fates:
+            memory = self._memory or self._read(-1)
+            self._append(_rows(claim._replace(fate=fate) for claim, fate in fates.items()))
+            memory.fates |= {claim.number: fate for claim, fate in fates.items()}
+            memory.digests -= {_digest(claim.key, claim.version) for claim, fate in fates.items() if self._comes_again(fate)}
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -99,10 +111,78 @@ class ObjectClaims:
         finally:
             shutil.rmtree(folder)
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self._folder / "objects.sqlite")) as store:
-            store.executescript(SCHEMA)
-            with store:
-                yield store
+    def _comes_again(self, fate: str | None) -> bool:
+        """Whether an object that was given up is claimed again: one that comes back, and one for which conf has another encoding now."""
+        return fate is not None and fate != UNREADABLE_AS + self._encoding
+
+    def _append(self, rows: pa.Table) -> None:
+        memory, self._memory = self._memory, None  # where the commit fails, nobody knows whether it was made: the table is read again
+        noted_at = pa.array([datetime.now(UTC)] * len(rows), INSTANT)
+        columns = dict(zip(COLUMNS, rows.columns, strict=True)) | {"source": pa.repeat(self._source, len(rows)), "noted_at": noted_at}
+        OBJECTS.append_table(self._lake, pa.Table.from_pydict(columns, OBJECTS.schema))
+        self._memory = memory
+
+    def _read(self, after: int) -> _Memory:
+        if self._memory is None or after < self._memory.after:
+            rows, earlier = self._stored(), self._folder / EARLIER_LIST
+            if earlier.exists():
+                if not len(rows):  # else a process took it over, and was killed
+                    self._append(_of_sqlite(earlier))
+                    rows = self._stored()
+                earlier.unlink()
+            self._memory = self._summed_up(rows, after)
+            del rows
+            pa.default_memory_pool().release_unused()  # Arrow would keep what it read of a million objects
+        return self._memory
+
+    def _stored(self) -> pa.Table:
+        path = OBJECTS.path(self._lake)
+        return table_of(path, [*COLUMNS], [("source", "=", self._source)]) if is_table(path) else CLAIMED.empty_table()
+
+    def _summed_up(self, rows: pa.Table, after: int) -> _Memory:
+        """`rows`: one for each claim, and one more for each that was given up."""
+        given_up, claimed = rows.filter(pc.is_valid(rows["fate"])), rows.filter(pc.is_null(rows["fate"]))
+        fates = dict(zip(given_up["number"].to_pylist(), given_up["fate"].to_pylist(), strict=True))
+        digests = {
+            _digest(key, version)
+            for piece in claimed.select(COLUMNS[:3]).to_batches(PIECE_ROWS)
+            for number, key, version in zip(*piece.to_pydict().values(), strict=True)
+            if not self._comes_again(fates.get(number))
+        }
+        waiting = claimed.filter(pc.greater(claimed["number"], after)).sort_by("number")
+        newest = pc.max(claimed["number"]).as_py()
+        return _Memory(after, digests, -1 if newest is None else newest, waiting, fates)
+
+
+def _new(pages: Iterable[Sequence[ObjectVersion]], claimed: Set[bytes]) -> tuple[pa.Table, set[bytes]]:
+    """Return what is listed and not claimed yet, in order of time and without numbers, and its digests."""
+    listed, digests = [CLAIMED.empty_table()], set[bytes]()
+    for page in pages:
+        keyed = {_digest(version.key, version.version): version for version in page}
+        new = {digest: version for digest, version in keyed.items() if digest not in claimed and digest not in digests}
+        listed.append(_rows((0, *version, None) for version in new.values()))
+        digests.update(new)
+    rows = pa.concat_tables(listed).combine_chunks()
+    # A store lists the versions of a key from the newest to the oldest, and knows no more of their time than the second.
+    turned = rows.take(pa.array(np.arange(len(rows))[::-1]))
+    return turned.sort_by([("modified_at", "ascending"), ("key", "ascending")]), digests
+
+
+def _behind(claims: pa.Table, number: int) -> pa.Table:
+    return claims.slice(int(np.searchsorted(claims["number"].to_numpy(), number, "right")))
+
+
+def _rows(claims: Iterable[Sequence[Any]]) -> pa.Table:
+    columns = [*zip(*claims, strict=True)] or [()] * len(COLUMNS)
+    return pa.Table.from_arrays([pa.array(column, field.type) for column, field in zip(columns, CLAIMED, strict=True)], schema=CLAIMED)
+
+
+def _of_sqlite(file: Path) -> pa.Table:
+    """Read the list that lakes of earlier versions have. What was given up has a row more here."""
+    with closing(sqlite3.connect(file)) as store:
+        claims = store.execute(f"{OF_EARLIER_LIST.replace('fate', 'null')} union all {OF_EARLIER_LIST} where fate is not null")
+        return pa.concat_tables([CLAIMED.empty_table(), *map(_rows, iter(partial(claims.fetchmany, PIECE_ROWS), []))])
+
+
+def _digest(key: str, version: str) -> bytes:
+    return blake2b(f"{key}\0{version}".encode(), digest_size=16).digest()

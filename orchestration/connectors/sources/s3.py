@@ -73,25 +73,24 @@ class S3(Source):
 
     def read(self, partition: Sequence[ObjectClaim]) -> Iterator[pa.Table]:
         """Their lines. What cannot be read is given up: `gaps` names it."""
+        left = dict[ObjectClaim, tuple[str, str]]()
         with self._claims.scratch() as folder, ThreadPoolExecutor(self._client.connections) as threads:
             files = [folder / f"{claim.number}{Path(claim.key).suffix}" for claim in partition]
             for claim, file, is_whole in zip(partition, files, threads.map(self._client.bring, partition, files), strict=True):
                 if not is_whole:
-                    self._give_up(claim, GONE, IS_GONE)
+                    left[claim] = GONE, IS_GONE
                 elif why := left_out(file, file.stat(), self.shape):
-                    self._give_up(claim, UNREADABLE_AS + self.shape.encoding, why)
+                    left[claim] = UNREADABLE_AS + self.shape.encoding, why
                 else:
                     position = self._position(claim)
                     yield from events_of(self.name, file, position, claim.modified_us * 1000, self.shape, notices=self._notices)
                 file.unlink(missing_ok=True)
+        self._claims.give_up({claim: fate for claim, (fate, _) in left.items()})
+        self._notices += [Notice("object left out", {"object": self._position(claim), "reason": why}) for claim, (_, why) in left.items()]
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """Objects that were given up, each as a topic of its own; of a claim the number is known."""
         return [Gap(self._position(claim), 0, claim.number, claim.number) for claim in self._between(start, end) if claim.fate]
-
-    def _give_up(self, claim: ObjectClaim, fate: str, why: str) -> None:
-        self._claims.give_up(claim.number, fate)
-        self._notices.append(Notice("object left out", {"object": self._position(claim), "reason": why}))
 
     def _between(self, start: Offset, end: Offset) -> list[ObjectClaim]:
         return self._claims.between(int(start.get(OBJECT, -1)), int(end[OBJECT]))
@@ -102,9 +101,7 @@ class S3(Source):
 
     @cached_property
     def _claims(self) -> ObjectClaims:
-        claims = ObjectClaims(self.lake, self.name)
-        claims.take_again(self.shape.encoding)
-        return claims
+        return ObjectClaims(self.lake, self.name, self.shape.encoding)
 
     @cached_property
     def _client(self) -> "S3Client":

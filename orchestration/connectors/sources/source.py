@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from orchestration.errors import TidemarkError, without_secrets
+from orchestration.errors import HeldError, TidemarkError, without_secrets
 
 Offset: TypeAlias = Mapping[str, Any]
 PIECE_BYTES = 16 * 1024 * 1024  # how much a source hands over at once
@@ -49,9 +49,11 @@ class SourceDownError(TidemarkError):
 
 @contextmanager
 def own_fault(source: str) -> Iterator[None]:
-    """Make a SourceDownError of whatever a source raises, but for a disk that is full: that is the lake's."""
+    """Make a SourceDownError of whatever a source raises, but for a disk that is full, and a lease that is lost: these are the lake's."""
     try:
         yield
+    except HeldError:
+        raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno in {ENOSPC, EDQUOT}:
             raise
