@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from orchestration.connectors.outages import Outages, note_odd
+from orchestration.connectors.sources.landing_hosts import refuse_other_host
 from orchestration.connectors.sources.source import Notice, Source, SourceDownError, own_fault
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -36,6 +37,7 @@ class Feeds:
 
     def __init__(self, lake: Lake, intake: Intake, barrier: WriteBarrier, progress: Progress) -> None:
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
+        refuse_other_host(lake.conf)
         self._repeats = RepeatedMessages(lake)
         self._sources = {source.name: source for source in intake.sources()}
         self._polls: dict[str, Future[PendingBatch | None]] = {}

@@ -59,7 +59,7 @@ def _check_left(conf: Conf, source: Source, offsets: Mapping[str, SourceOffset])
     claims, spool = claims_folder(conf.lake, name), spool_folder(conf.lake, name)
     files = Files(name, claims.local, payload_formats(conf)[name], conf.engine.max_batch_bytes)
     for folder, before in ((claims, files), (spool, _spool(conf, name))):
-        if folder.exists() and not isinstance(source, type(before)) and before.latest_offset(start) != start:
+        if folder.is_dir() and not isinstance(source, type(before)) and before.latest_offset(start) != start:
             raise TidemarkError(
                 f"source {name} had another transport before (such as http), and {folder} holds events that bronze has not read.\n"
                 "  Restore that transport in sources.yml for one `tidemark run --once`, or rename the new source."
