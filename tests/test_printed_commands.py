@@ -47,6 +47,7 @@ ELSEWHERE = {
     r"tidemark run|tidemark (replay|generations|rollback)|tidemark simulate": "tests/orchestration/supervisor",
     r"tidemark (ledger|verify|quality)": "tests/orchestration/audit, tests/orchestration/quality",
     r"tidemark quarantine retry|tidemark maintain": "tests/orchestration/jobs",
+    r"tidemark lake copy": "tests/orchestration/storage/test_lake_copy.py",
     r"tidemark backfill": "tests/orchestration/jobs/test_backfill.py",
     r"tidemark dbt": "tests/orchestration/serving/dbt",
     r'tidemark sql "select device_id, longest_gap_hours': "tests/orchestration/serving/dbt: of marts",

@@ -47,6 +47,7 @@ COMMANDS = {
     "generations": "List the generations of silver and gold, and which one is active.",
     "rollback": "Switch back to an earlier generation.",
     "quarantine": "List measurements that break a rule; apply the rules again.",
+    "lake": "Copy the lake to another place: a folder, or an object store.",
     "maintain": "Compact small files, and remove files that no snapshot needs.",
     "sql": "Answer a query over the tables.",
     "sql-server": "Serve the lake to every client of PostgreSQL.",

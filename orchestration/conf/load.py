@@ -94,10 +94,12 @@ def _conf(folder: Path, settings: Settings) -> Conf:
     membership = Membership({name: group.devices for name, group in groups.items()})
     features = {name: group.vector.features for name, group in groups.items() if group.vector}
     alerts = {name: replace(alert, signal=alert.signal_of(features)) for name, alert in (settings.alerts.alerts or {}).items()}
+    store = pipeline.store.place if pipeline.store else ObjectStore()
     conf = Conf(
         folder=folder.resolve(),
         pipeline=pipeline.pipeline,
-        lake=lake_in(pipeline.lake, pipeline.store.place if pipeline.store else ObjectStore()),
+        lake=lake_in(pipeline.lake, store),
+        store=store,
         policy=pipeline.policy,
         engine=pipeline.engine,
         sources={name: _source(settings, name, source) for name, source in settings.sources.sources.items()},

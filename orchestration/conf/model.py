@@ -27,6 +27,7 @@ from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
 from orchestration.location import Location
+from orchestration.stores.object_store import ObjectStore
 from silver.metric import Metric
 from silver.policy import Bounds, Policy
 from silver.spec import PayloadFormat
@@ -57,7 +58,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Conf:
-    """`folder` is the conf folder; relative paths in conf start at its parent. `dbt_project` None: that of Tidemark alone."""
+    """`folder` is the conf folder; relative paths in conf start at its parent. `store` has the lakes at s3://.
+
+    `dbt_project` None: that of Tidemark alone.
+    """
 
     folder: Path
     pipeline: str
@@ -69,6 +73,7 @@ class Conf:
     devices: dict[str, Device]
     groups: dict[str, Group]
     rules: tuple[Rule, ...]
+    store: ObjectStore = field(default_factory=ObjectStore)
     flows: dict[str, FlowSpec] = field(default_factory=dict)
     maintenance: Maintenance = field(default_factory=Maintenance)
     quality: Quality = field(default_factory=Quality)

@@ -10,6 +10,8 @@ from orchestration.location import Location
 
 CLAIMS, SPOOL, FAST_ALERTS, MAPPED = "intake", "spool", "fast_alerts", "mapped"
 """MAPPED: copies of small tables, which workers of Spark map into memory; each process that runs flows makes them anew."""
+OF_HOST = re.compile(rf"({CLAIMS}|{SPOOL}|{FAST_ALERTS}|history|ends|outages)/")
+"""Paths of files that a lake in a store has on the host that runs it, and another host cannot do without."""
 CORRECTIONS = "silver.device_corrections"
 """The table of registry.py that each generation has of its own."""
 DEAD_ROWS = "ops.dead_rows"

@@ -17,13 +17,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from orchestration.errors import HeldError
+from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.held_leases import HELD, TAKEN_OVER, HeldLease, Holder, this_process
 from orchestration.storage.state_file import StateFile
 from orchestration.storage.store_lease import held_in_store, is_held_in_store, store_holder
 
 LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token.json"
+COPYING = "copy.json"
+"""Lies in a lake that is a part of a copy: see lake_copy.py."""
 A_LOOK_SECONDS = 0.5
 """`is_held` holds the lease as well, for a moment."""
 JVM_LEAVES_SECONDS = 120
@@ -91,9 +93,18 @@ class Lease:
 
 @contextmanager
 def sole_writer(
-    lake: Location, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr), doing: str | None = None
+    lake: Location,
+    tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
+    doing: str | None = None,
+    *,
+    is_copied: bool = False,
 ) -> Iterator[HeldLease]:
-    """Hold a lake or another folder; HeldError if another process is `doing` so. `tell` hears of take-overs and of waiting."""
+    """Hold a lake or another folder; HeldError if another process is `doing` so. `tell` hears of take-overs and of waiting.
+
+    TidemarkError where the lake is a part of a copy, unless it `is_copied` by this process.
+    """
+    if not is_copied and (lake / COPYING).exists():
+        raise TidemarkError(f"{lake} is a part of a copy.\n  Go on with that: repeat `tidemark lake copy` as it was called.")
     lake.local.mkdir(parents=True, exist_ok=True)
     hold = _held_on_disk if lake.store.is_disk else held_in_store
     with hold(lake, tell, doing or f"writes the lake at {lake}") as lease:

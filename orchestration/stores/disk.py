@@ -50,7 +50,7 @@ class Disk:
             if before is not condition and before != condition:
                 raise ChangedError(f"{file} was changed meanwhile")
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(".draft")
+        draft = file.with_name(f"{file.name}.draft")
         draft.write_bytes(content)
         sync(draft)
         draft.replace(file)
