@@ -45,7 +45,7 @@ def counted(made: Conf, of: tuple[str, str, list[str]], windows: dict[int, int],
 def pinned(made: Conf, bronze_batch: int = 0) -> Snapshot:
     """A snapshot of the newest versions; windows are closed up to CLOSED_UNTIL."""
     versions = {
-        name: DeltaTable(path.local).version() for name in Lake(made).tables if (path := made.lake / name.replace(".", "/")).exists()
+        name: DeltaTable(path.local).version() for name in Lake(made).tables if (path := made.lake / name.replace(".", "/")).is_dir()
     }
     closed = {group.stream: CLOSED_UNTIL for group in made.groups.values()}
     return Snapshot(0, START, 1, bronze_batch, versions, closed)
