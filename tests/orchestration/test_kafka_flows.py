@@ -90,7 +90,7 @@ def test_a_run_goes_on_while_the_broker_is_killed_and_comes_back(
         if not running.is_killed and sent < (10 if landed else killed_at):
             running.send(topic, events("oven", sent, 1))
             sent += 1
-        rows = table(made, "silver.readings") if (made.lake / "silver/readings/_delta_log").exists() else None
+        rows = table(made, "silver.readings") if (made.lake / "silver/readings/_delta_log").is_dir() else None
         sources = [] if rows is None else rows.source.tolist()
         if not landed and sources.count("fleet") == killed_at:
             running.kill()

@@ -152,7 +152,7 @@ def test_a_table_that_changes_while_a_run_goes_on_counts_for_events_that_come_th
     steps: list[str] = []
 
     def is_done() -> bool:
-        count = len(table(made, "silver.readings")) if (made.lake / "silver/readings/_delta_log").exists() else 0
+        count = len(table(made, "silver.readings")) if (made.lake / "silver/readings/_delta_log").is_dir() else 0
         if not steps and count == 1:
             say(tmp_path, oven="Cid")
             steps.append("said")

@@ -235,7 +235,7 @@ def test_a_device_that_works_from_monday_to_friday_has_a_reference(context: Cont
 
 def test_a_run_on_a_snapshot_pins_nothing(context: Context) -> None:
     assert outcome(replace(context, is_kept=False), "tidemark_distribution_to_be_steady").is_success
-    assert not (context.lake.conf.lake / "quality").exists()
+    assert not (context.lake.conf.lake / "quality").is_dir()
 
 
 def test_psi_is_0_for_the_same_histogram_and_large_for_another() -> None:

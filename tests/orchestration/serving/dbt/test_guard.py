@@ -105,7 +105,7 @@ def test_only_a_mart_can_be_dropped(lake: Location, name: str) -> None:
     (lake / "silver").local.mkdir()
     with pytest.raises(TidemarkError, match="there is no such mart"):
         targets.drop(lake, name)
-    assert (lake / "silver").exists()
+    assert (lake / "silver").is_dir()
 
 
 def test_what_a_killed_build_left_of_a_table_that_it_was_creating_is_removed_and_nothing_else(lake: Location) -> None:
