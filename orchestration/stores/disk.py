@@ -91,6 +91,11 @@ class Disk:
         return self.arrow.open_output_stream(str(path))
 
 
+def host_state() -> Path:
+    """Return the folder in which this host keeps what is its own."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tidemark"
+
+
 def sync(path: Path) -> None:
     """Bring a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)

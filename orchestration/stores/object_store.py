@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from orchestration.secrets import secret
+from orchestration.stores.disk import host_state
 from orchestration.stores.store import ChangedError, Condition, Entry
 
 if TYPE_CHECKING:
@@ -74,9 +75,8 @@ class ObjectStore:
         return f"{SCHEME}{path}"
 
     def host_path(self, path: PurePath) -> Path:
-        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         server = urlsplit(self.endpoint).netloc.replace(":", "_") if self.endpoint else "aws"
-        return state / "tidemark" / "lakes" / server / path
+        return host_state() / "lakes" / server / path
 
     def read(self, path: PurePath) -> tuple[bytes, str]:
         with _errors(self, path):

@@ -35,7 +35,7 @@ def main() -> int:
     conf = write_conf(folder, options.driver_memory, options.cores)
     _with_chains(conf / "metrics.yml")
     rows = [row for history in options.history for row in _at(folder, conf, history, options)]
-    _show(rows)
+    show(rows)
     write_report(options, {"batch_events": options.batch, "rows": rows})
     return 0
 
@@ -99,7 +99,7 @@ def by_flow(log: Path) -> dict[str, float]:
     return {name: by_name[name] for name in others} | {"gold": max(gold, default=0.0)}
 
 
-def _show(rows: Sequence[Mapping[str, Any]]) -> None:
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
     names = [name for name in rows[0] if name != "history"]
     table = narrow_table("events before", *(re.sub("[._]", "\n", name) for name in names))
     for history in dict.fromkeys(row["history"] for row in rows):

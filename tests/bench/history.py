@@ -6,18 +6,14 @@ only moves rows. Then batches come, each in a fresh `tidemark run --once`, and `
 """
 
 import argparse
-import re
 import shutil
-import statistics
 import time
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-from rich.console import Console
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
@@ -29,9 +25,9 @@ from orchestration.storage.row_pieces import PIECE_ROWS, in_pieces
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import to_micros
 from tests.bench.factory import DEVICES, METRICS, STEP_SECONDS, write_conf
-from tests.bench.growth import by_flow
+from tests.bench.growth import by_flow, show
 from tests.bench.processes import timed
-from tests.bench.script import REPOSITORY, all_layers, narrow_table, of, parser_for, progress, script, write_report
+from tests.bench.script import REPOSITORY, all_layers, of, parser_for, progress, script, write_report
 
 A_SECOND = DEVICES * len(METRICS)
 ALIGNED = A_SECOND * STEP_SECONDS
@@ -135,7 +131,7 @@ def main() -> int:
             land(folder, landed, options.batch)
             landed += options.batch
             rows.append({"history": history.count} | _measured(conf, folder))
-    _show(rows)
+    show(rows)
     write_report(options, {"batch_events": options.batch, "rows": rows})
     return 0
 
@@ -165,15 +161,6 @@ def _measured(conf: Path, folder: Path) -> dict[str, float]:
     run = all_layers(conf, folder / "run.log")
     second = timed([*of(conf), "verify"], REPOSITORY, folder / "verify.log")
     return {"seconds": run.seconds, "cpu": run.cpu_seconds} | by_flow(folder / "run.log") | {"verify": second.seconds}
-
-
-def _show(rows: Sequence[Mapping[str, Any]]) -> None:
-    names = [name for name in rows[0] if name != "history"]
-    table = narrow_table("events before", *(re.sub("[._]", "\n", name) for name in names))
-    for history in dict.fromkeys(row["history"] for row in rows):
-        medians = (statistics.median(row[name] for row in rows if row["history"] == history) for name in names)
-        table.add_row(f"{history:,}", *(f"{median:.2f}" for median in medians))
-    Console().print(table)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import SqlServerSettings
 from orchestration.errors import ConfError
 from orchestration.location import Location
+from orchestration.stores.disk import host_state
 
 USER = re.compile(r"([A-Za-z0-9_.-]{1,63}):([!-~]{16,})")
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -49,7 +50,7 @@ def users_of(lake: Location, file: Path | None) -> dict[str, str]:
 
 def _own_password(lake: Location) -> str:
     """Return the password in a file below XDG_STATE_HOME that only this user can read."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tidemark" / "servers"
+    state = host_state() / "servers"
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = state / f"{hashlib.sha256(str(lake.local.resolve()).encode()).hexdigest()[:16]}.password"
     if not file.exists():

@@ -19,6 +19,7 @@ from orchestration.serving.sql.completion import KEYWORDS, candidates, starting_
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, QuitError, is_command, run_command
 from orchestration.serving.sql.sql_words import split, statements
+from orchestration.stores.disk import host_state
 
 PROMPT = "tidemark> "
 CONTINUATION = "       -> "
@@ -74,8 +75,7 @@ def prompts(session: Session) -> Iterator[str]:
 
 def history_file() -> Path:
     """The file of earlier entries; readable for its owner only, because queries may hold private data."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    folder = state / "tidemark"
+    folder = host_state()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / "history"
     os.close(os.open(file, os.O_CREAT | os.O_APPEND, 0o600))
