@@ -9,6 +9,8 @@ PY := .venv/bin/python
 TIDEMARK := .venv/bin/tidemark
 # Files in the order of tests/conftest.py, and not by how many tests they have.
 IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# A test that hangs ends its process, tells where it stood, and fails; the others go on.
+NOT_ENDLESS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 step = @printf '\n\033[1m== %s\033[0m\n' $(1)
 
 .PHONY: help
@@ -106,11 +108,11 @@ servers: ## the Debian packages that tests use; installed where they are missing
 .PHONY: test
 test: install servers ## the default tests, file by file on two processes
 	@mkdir -p artifacts && $(PY) -m tests.built >artifacts/test-lakes.log 2>&1 || { tail -n 30 artifacts/test-lakes.log >&2; exit 1; }
-	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
+	$(PY) -m pytest $(IN_TWO) $(NOT_ENDLESS) --durations=25 --durations-min=5
 
 .PHONY: test-processes
 test-processes: install servers ## tests of real processes that are killed, stopped and attacked
-	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5 -m "processes and not slow"
+	$(PY) -m pytest $(IN_TWO) $(NOT_ENDLESS) --durations=25 --durations-min=5 -m "processes and not slow"
 
 .PHONY: quick
 quick: install ## the tests that need no Spark, in two minutes

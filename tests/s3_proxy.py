@@ -107,6 +107,7 @@ class Forwarder:
         self._host, self._port = address.hostname, address.port
         self._faults: dict[Fault, list[int]] = {}
         """How many requests each could meet, and how many it met."""
+        self._happened = 0
         self._requests: list[Request] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,6 +132,8 @@ class Forwarder:
     async def _forward(self, head: "Head", client: "Side", store: "Side") -> None:
         faults, sent, received, status = self._met(head), 0, 0, 0
         done = [fault.does for fault in faults]
+        is_stalled = "stall" in done
+        self._happened += 0 if is_stalled else len(done)
         try:
             await asyncio.sleep(sum(fault.seconds for fault in faults))
             if "hold" in done:
@@ -145,7 +148,8 @@ class Forwarder:
             store[1].write(head.without_word)
             sent = await body(head, client[0], store[1], half="cut" in done)
             answer = Head(await store[0].readuntil(b"\r\n\r\n"))
-            if "stall" in done:
+            if is_stalled:
+                self._happened += len(done)  # only now: who kills the client is sure that the request is done
                 await _gone(client[0])
             lost = "lose" in done
             received = 0 if answer.has_no_body_after(head) else await body(answer, store[0], None if lost else client[1], before=answer.raw)
@@ -173,9 +177,10 @@ class Forwarder:
         answer = b""
         match head.path.removeprefix(CONTROL):
             case "faults":
+                self._happened = 0
                 self._faults = {Fault(**fault | {"kinds": tuple(fault["kinds"])}): [0, 0] for fault in json.loads(content)}
             case "met":
-                answer = str(sum(met for _, met in self._faults.values())).encode()
+                answer = str(self._happened).encode()
             case "forget":
                 self._requests.clear()
             case "requests":
