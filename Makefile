@@ -9,8 +9,8 @@ PY := .venv/bin/python
 TIDEMARK := .venv/bin/tidemark
 # Files in the order of tests/conftest.py, and not by how many tests they have.
 IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-# A test that hangs ends its process, tells where it stood, and fails; the others go on.
-NOT_ENDLESS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+# A test that hangs ends the whole run, and is named. A process that is started anew would hang at it again.
+NOT_ENDLESS := --max-worker-restart=0 -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 step = @printf '\n\033[1m== %s\033[0m\n' $(1)
 
 .PHONY: help
