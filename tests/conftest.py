@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.broker import Broker
     from tests.object_store import Store
+    from tests.s3_proxy import Proxy
 
 PROGRAMS = {
     "alertmanager": "prometheus-alertmanager",
@@ -119,6 +120,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
     with Store(tmp_path_factory.mktemp("s3")).running() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def _started_proxy(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    from tests.s3_proxy import Proxy
+
+    with Proxy(tmp_path_factory.mktemp("proxy"), store.endpoint).running() as started:
+        yield started
+
+
+@pytest.fixture
+def proxy(_started_proxy: Proxy) -> Proxy:
+    """A proxy before the store, which has counted nothing and does nothing to requests."""
+    _started_proxy.set_faults()
+    _started_proxy.forget()
+    return _started_proxy
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,19 +16,6 @@ from tests.waiting import until
 
 LARGE = bytes(range(256)) * 40_000
 """Ten megabytes: boto3 sends the parts of it, and the head of each before its body."""
-
-
-@pytest.fixture(scope="module")
-def started(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    with Proxy(tmp_path_factory.mktemp("proxy"), store.endpoint).running() as made:
-        yield made
-
-
-@pytest.fixture
-def proxy(started: Proxy) -> Proxy:
-    started.set_faults()
-    started.forget()
-    return started
 
 
 @pytest.fixture

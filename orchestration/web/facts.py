@@ -119,11 +119,12 @@ class Facts(Generic[K, T]):
 
 def fingerprint_of(lake: Location) -> dict[str, str | None]:
     """Tell the lake from itself before a change: its tables, and what this host notes. Takes some milliseconds, or one request."""
-    on_host = [lake.local / name for name in ("ends", "devices.json", "fields.json", "up/state.json", "up/refused.json")]
+    on_host = [lake.local / name for name in ("ends", "up/state.json", "up/refused.json")]
     on_host += [*lake.local.glob("outages/*"), *lake.local.glob("spool/*")]
     if lake.store.is_disk:
         logs = (log for pattern in (f"*/*/{LOG}", f"generations/*/*/*/{LOG}") for log in lake.glob(pattern))
-        on_host += [log.local for log in (*logs, *lake.glob("quality/gates/*"))]
+        noted = (lake / name for name in ("devices.json", "fields.json"))
+        on_host += [path.local for path in (*logs, *noted, *lake.glob("quality/gates/*"))]
         shared = []
     else:  # whatever changes what is shown pins a snapshot
         shared = [(str(file), None) for file in (lake / "ops/snapshots" / LOG).glob("*")]

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,19 +34,12 @@ NEW = event("oven", "temperature", 3.0, at("2026-01-05T18:00:00"))
 COUNT = "select (select count(*) from bronze.events) as events, count(*) as readings from silver.readings"
 
 
-@pytest.fixture(scope="module")
-def proxy(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    with Proxy(tmp_path_factory.mktemp("proxy"), store.endpoint).running() as started:
-        yield started
-
-
 @pytest.fixture
-def bucket(store: Store, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in {"KEY": ACCESS_KEY, "SECRET": SECRET_KEY, "XDG_STATE_HOME": str(tmp_path / "state")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(store_lease, "STILL_SECONDS", 1.5)
-    yield store.bucket()
-    proxy.set_faults()
+    return store.bucket()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,21 +22,14 @@ from tests.waiting import until
 STILL = 1.5
 
 
-@pytest.fixture(scope="module")
-def proxy(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    with Proxy(tmp_path_factory.mktemp("proxy"), store.endpoint).running() as started:
-        yield started
-
-
 @pytest.fixture
-def lake(store: Store, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Location]:
+def lake(store: Store, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
     """Leases are renewed ten times as often as in a plant."""
     for name, value in {"KEY": ACCESS_KEY, "SECRET": SECRET_KEY, "XDG_STATE_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     for name, seconds in {"RENEW_SECONDS": 0.3, "STILL_SECONDS": STILL, "LOOK_SECONDS": 0.1, "SAFE_SECONDS": 0.9}.items():
         monkeypatch.setattr(store_lease, name, seconds)
-    yield lake_at(f"s3://{store.bucket()}/lake", ObjectStore(proxy.endpoint, None, "${env:KEY}", "${env:SECRET}"))
-    proxy.set_faults()
+    return lake_at(f"s3://{store.bucket()}/lake", ObjectStore(proxy.endpoint, None, "${env:KEY}", "${env:SECRET}"))
 
 
 def test_a_second_one_is_refused_while_the_first_lives_and_not_when_it_let_go(lake: Location) -> None:

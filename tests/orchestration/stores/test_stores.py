@@ -1,6 +1,5 @@
 """Disks and object stores alike: what a location is asked, and what is true after a write whose answer is lost."""
 
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from threading import Barrier, Thread
 
@@ -22,12 +21,6 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=["disk", "store"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
     return Location(tmp_path / "lake") if request.param == "disk" else _in(request.getfixturevalue("store"))
-
-
-@pytest.fixture(scope="module")
-def proxy(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    with Proxy(tmp_path_factory.mktemp("proxy"), store.endpoint).running() as started:
-        yield started
 
 
 def _in(store: Store, endpoint: str | None = None) -> Location:

@@ -1,7 +1,6 @@
 """Claims of objects in `ops.objects`: a lake that moves to another host reads nothing twice, and neither does one of an earlier version."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -34,13 +33,6 @@ create unique index claimed on objects (key, version) where fate is not 'gone';
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_OF_S3", ACCESS_KEY)
     monkeypatch.setenv("SECRET_OF_S3", SECRET_KEY)
-
-
-@pytest.fixture
-def proxy(store: Store, tmp_path: Path) -> Iterator[Proxy]:
-    (tmp_path / "proxy").mkdir()
-    with Proxy(tmp_path / "proxy", store.endpoint).running() as started:
-        yield started
 
 
 def lake_in_store(store: Store, folder: Path, endpoint: str) -> LakeStore:
