@@ -32,11 +32,11 @@ class Fault:
     """Happens to every nth request of these kinds whose key has the pattern, so many times at most.
 
     `lose`: the request is done, and its answer cut off. `refuse`: it is not done, and answered 503. `cut`: the connection ends in the
-    middle of it. `delay`: it waits so many seconds. `hold`: it waits until its client is gone, and is not done; `stall`: it is done, and
-    its answer waits so long.
+    middle of it. `delay`: it waits so many seconds. `wait`: it waits until faults are set anew, and is done then. `hold`: it waits until
+    its client is gone, and is not done; `stall`: it is done, and its answer waits so long.
     """
 
-    does: Literal["lose", "refuse", "cut", "delay", "hold", "stall"]
+    does: Literal["lose", "refuse", "cut", "delay", "wait", "hold", "stall"]
     kinds: Sequence[str] = KINDS
     key: str = ""
     every: int = 1
@@ -108,6 +108,7 @@ class Forwarder:
         self._faults: dict[Fault, list[int]] = {}
         """How many requests each could meet, and how many it met."""
         self._happened = 0
+        self._set_anew = asyncio.Event()
         self._requests: list[Request] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -136,6 +137,8 @@ class Forwarder:
         self._happened += 0 if is_stalled else len(done)
         try:
             await asyncio.sleep(sum(fault.seconds for fault in faults))
+            if "wait" in done:
+                await self._set_anew.wait()
             if "hold" in done:
                 await _gone(client[0])
             if head.waits_for_word:
@@ -178,6 +181,8 @@ class Forwarder:
         match head.path.removeprefix(CONTROL):
             case "faults":
                 self._happened = 0
+                self._set_anew.set()
+                self._set_anew = asyncio.Event()
                 self._faults = {Fault(**fault | {"kinds": tuple(fault["kinds"])}): [0, 0] for fault in json.loads(content)}
             case "met":
                 answer = str(self._happened).encode()

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from orchestration.errors import TidemarkError
+from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
-from orchestration.storage.held_leases import lease_above
+from orchestration.storage.held_leases import TAKEN_OVER, HeldLease, lease_above
 from orchestration.storage.lake_layout import state_files
+from orchestration.stores.store import ChangedError, Condition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SEPARATOR, MARK = b", ", b'"sha256": "'
 ENDING, DAMAGED, FOREIGN = ".json", "is not as it was written", "is none that Tidemark writes"
+_TAGS: dict[Location, str] = {}
+"""Files of lakes in stores that this process has read or written: the content that its next write replaces."""
 T = TypeVar("T")
 
 
@@ -37,11 +40,14 @@ class StateFile(Generic[T]):
     def read(self) -> T | None:
         """Return the value that was written; None where there is no file. A damaged one is a TidemarkError that ends in the way out."""
         try:
-            content, digest = _parts(self.location.read())
+            whole, tag = self.location.read_tagged()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise TidemarkError(f"{self.location} cannot be read: {error.strerror}.\n  {self.way_out}") from error
+        if not self.location.store.is_disk:
+            _TAGS[self.location] = tag
+        content, digest = _parts(whole)
         if not _is_of(content, digest):
             raise _damaged(self.location, self.way_out)
         return msgspec.convert(msgspec.json.decode(content), self.kind)
@@ -51,14 +57,31 @@ class StateFile(Generic[T]):
 
         The digest is of the bytes before it, so that other threads wait for no second encoding: that of fast alerts is large.
         """
-        if lease := lease_above(self.location):
-            lease.confirm()
         content = msgspec.json.encode(value)
         parts = (content[:-1], b"" if content == b"{}" else SEPARATOR, MARK, _digest(content).encode(), b'"}')
-        self.location.write(b"".join(parts))
+        if lease := lease_above(self.location):
+            lease.confirm()
+        if lease is None or self.location.store.is_disk:
+            self.location.write(b"".join(parts))
+        else:
+            _replace(self.location, b"".join(parts), lease)
 
     def remove(self) -> None:
+        _TAGS.pop(self.location, None)
         self.location.delete()
+
+
+def _replace(location: Location, content: bytes, lease: HeldLease) -> None:
+    """Write a file of a store unless another process did: a request may arrive when that one has taken over the lease."""
+    while True:
+        tag = _TAGS.get(location) or location.tag()
+        try:
+            _TAGS[location] = location.write(content, tag or Condition.ABSENT)
+            return
+        except (ChangedError, FileNotFoundError):
+            _TAGS.pop(location, None)
+            if lease.is_lost:
+                raise HeldError(TAKEN_OVER.format(location)) from None
 
 
 def odd_files(lake: Location) -> Iterator[tuple[Location, str]]:

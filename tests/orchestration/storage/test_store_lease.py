@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,6 +75,35 @@ def test_a_holder_that_slept_too_long_writes_nothing_and_says_so(lake: Location)
             state.write({"by": "the first again"})
         append_rows(table, pa.table({"n": [1]}), "app", 0)
     assert (rows_of(table), state.read(), open_table(table).version()) == ([], {"by": "1"}, 0)
+
+
+def test_a_state_file_that_is_on_its_way_when_the_lease_is_taken_over_arrives_in_vain(lake: Location, proxy: Proxy) -> None:
+    state = StateFile(lake / "state.json", dict, "")
+    with pytest.raises(HeldError, match="another process took over the lease"), sole_writer(lake) as first:
+        state.write({"by": "the first"})
+        proxy.set_faults(Fault("wait", ["PUT"], "state.json", most=1))
+        with ThreadPoolExecutor(1) as threads:
+            on_its_way = threads.submit(state.write, {"by": "the first again"})
+            until(lambda: proxy.met() == 1)
+            first._ended.set()  # type: ignore[attr-defined]  # stands for SIGSTOP, which would stop this process
+            _hold_in_a_thread(lake)
+            state.location.write(b"by the second")
+            proxy.set_faults()
+            on_its_way.result()
+    assert state.location.read() == b"by the second"
+
+
+def test_a_state_file_that_a_command_without_the_lease_has_written_is_written_anew(lake: Location) -> None:
+    state = StateFile(lake / "state.json", dict, "")
+    with sole_writer(lake):
+        for by in ("the holder", "the holder again"):
+            state.write({"by": by})
+            assert state.read() == {"by": by}
+            state.location.write(b"by a command")
+        state.write({"by": "the holder at last"})
+        state.location.delete()
+        state.write({"by": "the holder for ever"})
+    assert state.read() == {"by": "the holder for ever"}
 
 
 def _hold_in_a_thread(lake: Location) -> None:
