@@ -176,7 +176,7 @@ def test_every_notice_that_anybody_makes_can_be_shown(*, is_terminal: bool, caps
 
 
 def test_an_outage_is_told_also_where_it_cannot_be_written_down(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
-    (lake.conf.lake.local / "outages/source/down.draft").mkdir(parents=True)
+    (lake.conf.lake.local / "outages/source/down.json.draft").mkdir(parents=True)
     of_run, _ = feeds_of(lake, Numbers("down", 2, is_down=True), Numbers("other", 1))
     of_run.run_to_end()
     (told,) = warnings(capsys)
