@@ -51,6 +51,7 @@ class Store(ServerProcess):
         settings = [f"-{name}={port}" for name, port in self._ports.items()] + [f"-{name}=false" for name in OFF]
         settings += [f"-dir={self.folder}/data", f"-ip={self._address}", f"-ip.bind={self._address}", f"-s3.config={self.folder}/keys.json"]
         settings += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.electionTimeout=1s", "-master.volumeSizeLimitMB=64"]
+        settings += ["-volume.max=1000"]  # and not as many as would fill the free disk: each bucket has some of its own
         self.launch([*self._inside, weed, "-logtostderr=true", "mini", *settings], self.folder / "log", cwd=self.folder)
         until(self._is_ready, lambda: (self.folder / "log").read_text()[-2000:])
 
