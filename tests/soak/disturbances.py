@@ -140,7 +140,7 @@ def damage_checkpoint(watch: Watch, *, by_replay: bool) -> None:
     `by_replay`: by `tidemark replay`, as the message says; otherwise the file is restored, as it says too.
     """
     seal = Seal(Location(watch.plant.lake / "checkpoints" / "silver.readings"))
-    file = max((seal.folder / name for name in seal.marks if name.startswith("offsets/")), key=number)
+    file = max((seal.folder / name for name in seal.marks if name.startswith("offsets/")), key=lambda file: number(file.name))
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
     watch.up.kill("streams")
