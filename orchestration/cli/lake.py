@@ -38,6 +38,7 @@ def copy(obj: dict[str, Any], source: str, target: str) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
     from orchestration.conf.load import load
+    from orchestration.connectors.sources.landing_hosts import remember_host
     from orchestration.storage.lake_copy import copy_lake
 
     conf = load(obj["conf"])
@@ -45,6 +46,7 @@ def copy(obj: dict[str, Any], source: str, target: str) -> None:
     with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as progress:
         task = progress.add_task("copy", total=None)
         copied = copy_lake(from_lake, to_lake, progress=lambda done, total: progress.update(task, completed=done, total=total))
+    remember_host(to_lake)
     there = f"; {copied.files - copied.copied_files:,} were there" if copied.copied_files < copied.files else ""
     click.echo(
         f"{copied.files:,} files ({copied.bytes / 1e6:,.1f} MB{there}): the {copied.tables} tables at {to_lake} have the versions"

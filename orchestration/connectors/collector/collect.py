@@ -18,6 +18,7 @@ from orchestration.conf.transport_settings import Collected, HttpSettings, Kines
 from orchestration.connectors.collector import http_server, tcp
 from orchestration.connectors.collector.kind import Notify, OutageReport, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
+from orchestration.connectors.sources.landing_hosts import refuse_other_collector
 from orchestration.connectors.sources.spool import SEGMENT
 from orchestration.errors import ConfError, TidemarkError, without_secrets
 from orchestration.storage.lake_layout import spool_folder
@@ -56,6 +57,7 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
 
 
 def _spool(conf: Conf, name: str) -> SpoolWriter:
+    refuse_other_collector(conf.lake, name)
     offsets = source_offsets(LakeStore(conf).table_path("bronze.events"))
     offset = offsets[name].offset if name in offsets else {}
     return SpoolWriter(spool_folder(conf.lake, name).local, _endpoint(conf, name).max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)

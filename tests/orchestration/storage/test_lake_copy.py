@@ -73,7 +73,7 @@ def moved(conf: Path, lake: str) -> Path:
 def files(lake: Path) -> dict[str, bytes]:
     """What a copy has of a lake, but for proofs, which each lake gets of its own."""
     names = {file.relative_to(lake).as_posix(): file for file in lake.rglob("*") if file.is_file()}
-    made_anew = r"mapped/|spark.log|ops/[.]?proofs|(.*/)?writer[.]|.*[.](lock|seal)$|(.*/)?[.][^/]*[.]crc$"
+    made_anew = r"landing/|intake/[^/]+/host.json|mapped/|spark.log|ops/[.]?proofs|(.*/)?writer[.]|.*[.](lock|seal)$|(.*/)?[.][^/]*[.]crc$"
     return {name: file.read_bytes() for name, file in names.items() if not re.match(made_anew, name)}
 
 
@@ -90,6 +90,9 @@ def test_a_lake_that_went_to_a_store_and_back_answers_the_same_and_goes_on(
     assert copied.code == 0 and "have the versions" in copied.out and "`tidemark verify --everything`" in copied.out, copied
     moved(conf, f"s3://{bucket}/plant")
     assert answers() == before
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setenv("XDG_STATE_HOME", str(tmp_path / "another host"))
+        assert "plant are claimed by host" in tidemark("--conf", conf, "run", "--once").err.replace("\n", " ")
     assert tidemark("--conf", conf, "lake", "copy", f"s3://{bucket}/plant", "back").code == 0
     moved(conf, "./back")
     assert answers() == before

@@ -1,4 +1,4 @@
-"""A lake in an object store has one host for each landing folder, as claims are hard links there; others are refused by a sentence."""
+"""A lake in an object store has one host for each landing folder and each spool, as these are files there; others are refused."""
 
 import threading
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.connectors.sources.all import sources
 from orchestration.engine.lake import Lake
@@ -17,8 +18,11 @@ from orchestration.location import lake_at
 from orchestration.storage.delta import rows_of
 from orchestration.stores.object_store import ObjectStore
 from orchestration.supervisor.run import run_once
+from tests.collectors import collecting, write_conf
+from tests.commands import Tidemark
 from tests.lakes import conf, land
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+from tests.store_lakes import ENVIRONMENT, move_to_store
 
 Moved = Callable[[str], None]
 
@@ -68,6 +72,35 @@ def test_of_a_lake_in_a_store_a_second_landing_host_is_refused_until_the_first_i
     move_to("host-1")
     with pytest.raises(TidemarkError, match="claimed by host host-2"):
         bronze(made)
+
+
+def test_of_a_lake_in_a_store_a_second_host_may_not_number_a_spool_anew_until_the_first_is_given_up(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move_to: Moved, tidemark: Tidemark
+) -> None:
+    written = write_conf(tmp_path, plain="http: {port: 0}")
+    move_to_store(written, store.endpoint, store.bucket())
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+    def brought(event: bytes) -> list[bytes]:
+        with collecting(written) as collector:
+            assert collector.ask(event)[0] == 202
+        return bronze(load(written))
+
+    move_to("host-0")
+    assert bronze(load(written)) == []
+    move_to("host-1")
+    assert brought(b'{"n":1}') == [b'{"n":1}']
+    move_to("host-2")
+    elsewhere = "the spool of source plain is on host "
+    assert (refused := tidemark("--conf", written, "collect")).code == 4 and elsewhere in refused.err
+    with pytest.raises(TidemarkError, match=elsewhere):
+        bronze(load(written))
+    (load(written).lake / "spools/plain.json").delete()
+    assert brought(b'{"n":2}') == [b'{"n":1}', b'{"n":2}']
+    move_to("host-1")
+    with pytest.raises(TidemarkError, match=elsewhere):
+        bronze(load(written))
 
 
 def test_a_lake_on_a_disk_goes_on_wherever_it_is(tmp_path: Path, move_to: Moved) -> None:
