@@ -46,7 +46,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that has ended. `status`: 0 where no answer came. `done_to_it`: the faults that it met."""
+    """A request that has ended. `status`: 0 where no answer came. `done_to_it`: the faults that it met. `client`: its address."""
 
     kind: str
     key: str
@@ -54,24 +54,25 @@ class Request:
     sent_bytes: int
     received_bytes: int
     done_to_it: Sequence[str]
+    client: str
 
 
 class Proxy(ServerProcess):
     """Clients take its `endpoint` in place of the store's."""
 
-    def __init__(self, folder: Path, store: str) -> None:
-        """`store`: its endpoint."""
-        self._folder, self._store = folder, store
+    def __init__(self, folder: Path, store: str, address: str = "127.0.0.1", inside: Sequence[str] = ()) -> None:
+        """`store`: its endpoint. `inside`: begins a command on the machine of that address."""
+        self._folder, self._store, self._address, self._inside = folder, store, address, inside
         (self._port,) = free_ports(1)
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://{self._address}:{self._port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.s3_proxy", str(self._port), self._store]
+        command = [*self._inside, sys.executable, "-m", "tests.s3_proxy", self._address, str(self._port), self._store]
         self.launch(command, self._folder / "proxy.log", cwd=ROOT)
-        until(lambda: self.listens(self._port))
+        until(lambda: self.listens(self._port, self._address))
 
     def set_faults(self, *faults: Fault, seconds: float = 0.0) -> None:
         """These alone from now on, and so much latency for every request."""
@@ -163,7 +164,7 @@ class Forwarder:
             status = answer.status
             await client[1].drain()
         finally:
-            self._requests.append(Request(head.kind, head.key, status, sent, received, done))
+            self._requests.append(Request(head.kind, head.key, status, sent, received, done, client[1].get_extra_info("peername")[0]))
 
     def _met(self, head: "Head") -> list[Fault]:
         met = []
@@ -288,12 +289,12 @@ async def _gone(reader: asyncio.StreamReader) -> None:
     raise ConnectionResetError
 
 
-async def main(port: int, store: str) -> None:
+async def main(address: str, port: int, store: str) -> None:
     forwarder = Forwarder(store)
-    async with await asyncio.start_server(forwarder.serve, "127.0.0.1", port, limit=1 << 20) as server:
+    async with await asyncio.start_server(forwarder.serve, address, port, limit=1 << 20) as server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
+        asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

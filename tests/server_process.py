@@ -28,12 +28,12 @@ class ServerProcess(ABC):
         with log.open("ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output, preexec_fn=_die_with_parent, **more)  # noqa: PLW1509
 
-    def listens(self, port: int) -> bool:
-        """Whether it does, at a port of 127.0.0.1; it has to run."""
+    def listens(self, port: int, address: str = "127.0.0.1") -> bool:
+        """Whether it does, at that port; it has to run."""
         assert self.process is not None
         assert self.process.poll() is None
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+            return probe.connect_ex((address, port)) == 0
 
     def kill(self) -> None:
         if self.process is not None:

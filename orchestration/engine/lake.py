@@ -66,10 +66,14 @@ class Lake(LakeStore):
             session.conf.set(key, value)
         return Lake(self.conf, session, self.generation)
 
-    def by_tasks(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Return the result of each item: by a task of an executor where this process has a session on a cluster, else by itself."""
+    def by_tasks(self, name: str, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return the result of each item: by a task of an executor where this process has a session on a cluster, else by itself.
+
+        `name`: of what the tasks are for, as Spark's event log and page say it.
+        """
         if self.conf.engine.master is None or not items or not (self._spark or "spark" in vars(self)):
             return [*map(function, items)]
+        self.spark.sparkContext.setJobDescription(name)
         return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
 
     def read(self, name: str) -> DataFrame:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from bronze.schema import EVENTS_PARTITION
@@ -127,7 +128,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         row = task.as_row()
         for partition in task.small:
             with LOGS[task.name].hold(lake.conf.lake) if task.name in LOGS else hold(task.name):
-                compact(task.location, FULL_BYTES, partition, _order(task.name), lake.by_tasks)
+                compact(task.location, FULL_BYTES, partition, _order(task.name), partial(lake.by_tasks, "maintenance"))
             crash.point(crash.Point.COMPACTED)
         for file in (*task.removable, *task.log):
             remove(file)

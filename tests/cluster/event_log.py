@@ -12,7 +12,7 @@ LOST, DONE = "ExecutorLostFailure", "Success"
 
 @dataclass(frozen=True)
 class Task:
-    """`flow`: empty for what no flow asked for. `end`: such as LOST or DONE. `sent`: bytes of its result, which the driver gets."""
+    """`flow`: or the job; empty where none asked for it. `end`: such as LOST or DONE. `sent`: bytes that the driver gets."""
 
     flow: str
     executor: str
@@ -28,7 +28,7 @@ def tasks(folder: Path) -> Iterator[Task]:
         flows: dict[int, str] = {}
         for event in map(json.loads, log.read_text().splitlines()):
             if event["Event"] == "SparkListenerStageSubmitted":
-                flow = re.match(r"[a-z]+\.\w+", event.get("Properties", {}).get("spark.job.description", ""))
+                flow = re.match(r"[a-z]+(\.\w+)?", event.get("Properties", {}).get("spark.job.description", ""))
                 flows[event["Stage Info"]["Stage ID"]] = flow[0] if flow else ""
             elif event["Event"] == "SparkListenerTaskEnd":
                 task, end, did = event["Task Info"], event["Task End Reason"]["Reason"], event.get("Task Metrics") or {}

@@ -12,7 +12,7 @@ import yaml
 from tests.chaos.plants import Plant
 from tests.cluster.event_log import SETTINGS as LOGGED
 from tests.lakes import event
-from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+from tests.object_store import ACCESS_KEY, SECRET_KEY
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -54,16 +54,17 @@ def on_cluster(plant: Plant, master: str, settings: dict[str, str] | None = None
     pipeline.write_text(pipeline.read_text().replace("engine:", f"engine:\n  <<: {json.dumps(engine)}", 1))
 
 
-def in_store(plant: Plant, store: Store, bucket: str, keys: Mapping[str, str] = REFERENCES) -> None:
-    """Let the plant have its lake in a bucket, and events from objects there. Of this host it needs its conf alone."""
-    at = {"endpoint": store.endpoint, "region": "us-east-1", **keys}
-    _change(plant.folder / "conf/pipeline.yml", {"lake": f"s3://{bucket}/lake", "store": at})
-    source = yaml.safe_load((plant.folder / "conf/sources.yml").read_text())["sources"]["plant"]
+def in_store(conf: Path, endpoint: str, bucket: str, keys: Mapping[str, str] = REFERENCES) -> None:
+    """Let a plant have its lake in a bucket, and events from objects there. Of this host it needs its conf alone."""
+    at = {"endpoint": endpoint, "region": "us-east-1", **keys}
+    change(conf / "pipeline.yml", {"lake": f"s3://{bucket}/lake", "store": at})
+    source = yaml.safe_load((conf / "sources.yml").read_text())["sources"]["plant"]
     source = {name: value for name, value in source.items() if name not in ("path", "files", "settle_seconds")}
-    _change(plant.folder / "conf/sources.yml", {"sources": {"plant": source | {"s3": at | {"bucket": bucket, "prefix": "landing/"}}}})
+    change(conf / "sources.yml", {"sources": {"plant": source | {"s3": at | {"bucket": bucket, "prefix": "landing/"}}}})
 
 
-def _change(file: Path, settings: dict[str, Any]) -> None:
+def change(file: Path, settings: dict[str, Any]) -> None:
+    """Give a file of a conf these settings, in place of what it says of them."""
     file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | settings))
 
 

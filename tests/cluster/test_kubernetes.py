@@ -50,7 +50,7 @@ def test_a_run_whose_executor_is_killed_needs_no_right_but_those_of_the_role_and
 ) -> None:
     plant, kubelet, bucket = Plant(tmp_path / "plant"), Kubelet(server, tmp_path / "kubernetes"), store.bucket()
     on_cluster(plant, f"k8s://{server.address}", settings)
-    in_store(plant, store, bucket, keys={})
+    in_store(plant.folder / "conf", store.endpoint, bucket, keys={})
     for number, lines in enumerate(batches()):
         store.put(bucket, {f"landing/{number}.jsonl": "".join(f"{line}\n" for line in lines).encode()})
     for name, value in KEYS.items():

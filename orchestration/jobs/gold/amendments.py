@@ -68,6 +68,7 @@ def amend_all(lake: Lake, streams: Mapping[str, Sequence[Group]]) -> Iterator[in
             continue
         while (step := _begun(lake, stream)) is not None:
             here = here or lake.interpreted()
+            here.spark.sparkContext.setJobDescription(NAME)
             yield _amend(here, stream, groups, step)
             _file(lake, stream).write(Step(step.number, step.end))
 
