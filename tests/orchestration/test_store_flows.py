@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
@@ -29,8 +30,9 @@ COMMANDS = (
 
 
 def test_a_lake_in_a_store_has_the_rows_of_one_on_a_disk_and_every_command_answers(
-    spark_in_store: SparkSession, store: Store, tmp_path: Path, tidemark: Tidemark
+    spark_in_store: SparkSession, store: Store, tmp_path: Path, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "store" / "state"))
     files = events(tmp_path / "events", files=2, seed=1)
     on_disk, in_store = Plant(tmp_path / "disk"), Plant(tmp_path / "store", store=store)
     for plant in (on_disk, in_store):
@@ -43,4 +45,5 @@ def test_a_lake_in_a_store_has_the_rows_of_one_on_a_disk_and_every_command_answe
     assert replay(in_store.opened().conf, spark_in_store) == 2
     said = {words: tidemark("--conf", in_store.folder / "conf", *words) for words in COMMANDS}
     assert {words: answer.err for words, answer in said.items() if answer.code} == {}
+    assert in_store.exit_code("dbt", "build") == 0, in_store.log_end()
     assert [*(in_store.folder / "lake").iterdir()] == []
