@@ -28,11 +28,10 @@ def kill(plant: Plant, phase: Phase, passing: int = 1, flags: tuple[str, ...] = 
     """Run until the phase is passed for the `passing`-th time (or `seconds` are over, where the clock decides)."""
     command = (*phase.command, *flags)
     plant.let_tasks_write(all_of_it=isinstance(phase.at, Appears))  # their files are what is waited for
-    if phase.command == MAINTAIN:
-        plant.leave_orphans()
+    variables = plant.leave_orphans() if phase.command == MAINTAIN else {}
     match phase.at:
         case Point():
-            with plant.running(*command, **{VARIABLE: f"{phase.at}:{passing}"}) as process:
+            with plant.running(*command, **variables, **{VARIABLE: f"{phase.at}:{passing}"}) as process:
                 return Kill(_ended_within(process, SECONDS) == -signal.SIGKILL, f"{phase.at}:{passing}")
         case Appears() if plant.proxy is not None:
             return _killed_in_store(plant, plant.proxy, phase.at, passing, command)

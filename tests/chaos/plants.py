@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +16,7 @@ from orchestration.connectors.simulator.landing import Landing, in_order
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
+from orchestration.storage import retention
 from tests.chaos import far_side
 from tests.object_store import Store, client_at
 from tests.s3_proxy import Proxy
@@ -23,6 +24,8 @@ from tests.store_lakes import ENVIRONMENT, move_to_store
 
 TASKS_WRITE = "TIDEMARK_TESTS_TASKS_WRITE"
 """Variable of the environment: the processes of a plant write by Spark what they otherwise write without it."""
+ORPHANS_ARE_OLD = "TIDEMARK_TESTS_ORPHANS_ARE_OLD"
+"""Variable: a file that no commit names is removed however young it is."""
 SHOWS_ITS_THREADS = "import faulthandler, os, signal; faulthandler.register(signal.SIGUSR1, os.dup(2))"
 OBEYS = "from tests.chaos.plants import obey; obey()"
 TIDEMARK = [sys.executable, "-c", f"{SHOWS_ITS_THREADS}; {OBEYS}; from orchestration.cli.app import main; main()", "--conf"]
@@ -121,13 +124,15 @@ class Plant:
         for file in files:
             os.link(file, self.folder / "landing" / file.name)
 
-    def leave_orphans(self) -> None:
-        """Data files of writers that died two days ago: no commit names them."""
+    def leave_orphans(self) -> Mapping[str, str]:
+        """Data files of writers that died two days ago: no commit names them. Returns variables of the process that is to see them so."""
         two_days_ago = time.time() - 2 * 86_400
         for number in range(2):
             orphan = self.opened().table_path("silver.readings") / f"part-orphan-{number}.parquet"
-            orphan.local.write_bytes(b"half")
-            os.utime(orphan.local, (two_days_ago, two_days_ago))
+            orphan.write(b"half")
+            if orphan.store.is_disk:
+                os.utime(orphan.local, (two_days_ago, two_days_ago))
+        return {} if orphan.store.is_disk else {ORPHANS_ARE_OLD: "1"}  # a store tells by itself when an object came
 
     def opened(self) -> Lake:
         """The lake as the product knows it."""
@@ -176,6 +181,8 @@ def obey() -> None:
     """What a process of a plant does first, before others import the constant."""
     if TASKS_WRITE in os.environ:
         writing.FEW_BYTES = -1
+    if ORPHANS_ARE_OLD in os.environ:
+        retention.ORPHANED_SECONDS = 0.0
 
 
 def threads_of(process: "subprocess.Popen[bytes]") -> str:
