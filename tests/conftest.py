@@ -147,9 +147,10 @@ def proxy(_started_proxy: Proxy) -> Proxy:
 
 
 @pytest.fixture
-def spark_in_store(spark: SparkSession, store: Store, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+def spark_in_store(spark: SparkSession, store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """The session, which knows the store: the driver by settings, workers of Python by their environment."""
-    from orchestration.engine.s3a import s3a
+    from orchestration.engine.checkpoint_jar import CLASS
+    from orchestration.engine.s3a import FILE_MANAGER, s3a
     from orchestration.stores.object_store import ObjectStore
     from tests.store_lakes import ENVIRONMENT
 
@@ -158,7 +159,10 @@ def spark_in_store(spark: SparkSession, store: Store, monkeypatch: pytest.Monkey
         spark.sparkContext.environment[name] = value
     for name, value in s3a(ObjectStore(store.endpoint, None, "${env:STORE_KEY}", "${env:STORE_SECRET}")).settings.items():
         spark.sparkContext._jsc.hadoopConfiguration().set(name.removeprefix("spark.hadoop."), value)
-    return spark
+    on_disk = str(spark.conf.get(FILE_MANAGER))
+    spark.conf.set(FILE_MANAGER, CLASS)
+    yield spark
+    spark.conf.set(FILE_MANAGER, on_disk)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -23,11 +23,11 @@ def session() -> "SparkSession":
     """
     # Imported here: tests of configuration, rows and errors run in a second without Spark.
     from orchestration.conf.model import Engine
-    from orchestration.engine.jars import OF_S3, fetched
-    from orchestration.engine.s3a import S3A
+    from orchestration.engine.jars import fetched
+    from orchestration.engine.s3a import S3A, store_jars
     from orchestration.engine.session import INTERPRETED, spark_session
 
     changes = INTERPRETED | {"spark.sql.adaptive.enabled": "false"}
     # Which store it is, only the tests know that have a lake there.
-    store = S3A(fetched(OF_S3), {})
+    store = S3A(store_jars(), {})
     return spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched(), changes=changes, store=store)

@@ -24,6 +24,7 @@ from orchestration.flow import Flow
 from orchestration.location import Location
 from orchestration.storage.bindings import shuffle_partitions
 from orchestration.storage.checkpoints import clear_drafts, newest_batch
+from orchestration.storage.held_leases import lease_above
 from orchestration.storage.meeting import StoppedError
 
 POLL_SECONDS = 0.2
@@ -65,6 +66,8 @@ class WriteBarrier:
             try:
                 if self.stop.is_set():
                     raise StoppedError
+                if lease := lease_above(offsets):
+                    lease.confirm()  # before there are files of a batch that cannot be committed
                 with self.hold(flow.name):  # the table of several lanes grows only while the default lane is in here
                     flow.write(batch, batch_id)
             except StoppedError:

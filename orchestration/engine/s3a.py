@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestration.engine.checkpoint_jar import CLASS, checkpoint_jar
 from orchestration.engine.jars import OF_S3, fetched
 from orchestration.stores.object_store import OF_WORKER, ObjectStore
 
 BEHIND = "SPARK_DIST_CLASSPATH"
 """Names the end of the JVM's class path. Jars before those of pyspark would make it refuse its class-data archive: a session then starts in
 14 s instead of 8 (measured)."""
+
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,11 @@ class S3A:
         """Let the JVM that this process is about to start find the jars."""
         before = [path for path in os.environ.get(BEHIND, "").split(os.pathsep) if path]
         os.environ[BEHIND] = os.pathsep.join(dict.fromkeys([*before, *map(str, self.jars)]))
+
+
+def store_jars() -> Sequence[Path]:
+    """Return the jars that a lake on an object store needs besides; what is missing is fetched or made."""
+    return [*fetched(OF_S3), checkpoint_jar()]
 
 
 def s3a(store: ObjectStore) -> S3A:
@@ -49,4 +57,5 @@ def s3a(store: ObjectStore) -> S3A:
     python = {"ENDPOINT_URL": endpoint, "REGION": store.signed_region, "ACCESS_KEY_ID": access_key, "SECRET_ACCESS_KEY": secret_key}
     named = {f"spark.hadoop.fs.{name}": value for name, value in hadoop.items()}
     named |= {f"spark.executorEnv.AWS_{name}": value for name, value in python.items()} | {f"spark.executorEnv.{OF_WORKER}": "1"}
-    return S3A(fetched(OF_S3), {name: value for name, value in named.items() if value is not None})
+    named[FILE_MANAGER] = CLASS
+    return S3A(store_jars(), {name: value for name, value in named.items() if value is not None})

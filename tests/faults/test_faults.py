@@ -14,7 +14,6 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.processes, pytest.mark.slow, pytest.mark.spark]
 FILES = 3
-WRITES = ["PUT", "COPY"]
 OFFSETS, COMMITS, STATE = r"/silver\.readings/offsets/\d+$", r"/silver\.readings/commits/\d+$", r"/state/.+\.delta$"
 READINGS, AMENDMENTS = r"/silver/readings/_delta_log/0+1\.json$", r"/amendments\.json$"
 OFFSETS_OF_GOLD = r"/gold\.plant/offsets/\d+$"
@@ -53,31 +52,12 @@ def test_a_store_that_loses_refuses_and_cuts_costs_no_row_and_no_lease(
     assert_as_undisturbed(plant, undisturbed)
 
 
-@pytest.mark.parametrize("key", [OFFSETS, STATE, READINGS, COMMITS, OFFSETS_OF_GOLD])
-def test_a_writer_that_is_stopped_until_its_lease_is_taken_writes_nothing_afterwards(
-    key: str, proxy: Proxy, plant: Plant, files: list[Path], undisturbed: Plant
-) -> None:
-    plant.land(files[:-1])
-    proxy.set_faults(Fault("delay", WRITES, key, seconds=2.0, most=1))
-    with plant.running("run", "--once") as sleeper:
-        until(lambda: proxy.met() > 0)
-        os.killpg(sleeper.pid, signal.SIGSTOP)
-        plant.land(files[-1:])
-        assert plant.exit_code("run", "--once") == 0, plant.log_end()
-        before = lake_content(plant)
-        os.killpg(sleeper.pid, signal.SIGCONT)
-        assert sleeper.wait(SECONDS) == 3, plant.log_end()
-    assert TAKEN_OVER in plant.log()
-    assert_nothing_written_since(before, plant)
-    assert_as_undisturbed(plant, undisturbed)
-
-
 @pytest.mark.parametrize("key", [OFFSETS, STATE, READINGS, COMMITS, OFFSETS_OF_GOLD, AMENDMENTS])
-def test_a_write_that_arrives_when_another_process_had_the_lake_changes_nothing(
+def test_what_a_stopped_writer_has_sent_or_goes_on_with_changes_nothing_once_its_lease_is_taken(
     key: str, proxy: Proxy, plant: Plant, files: list[Path], undisturbed: Plant
 ) -> None:
     plant.land(files[:-1])
-    proxy.set_faults(Fault("wait", WRITES, key, most=1))
+    proxy.set_faults(Fault("wait", ["PUT", "COPY"], key, most=1))
     with plant.running("run", "--once") as sleeper:
         until(lambda: proxy.met() > 0)
         os.killpg(sleeper.pid, signal.SIGSTOP)
@@ -86,6 +66,9 @@ def test_a_write_that_arrives_when_another_process_had_the_lake_changes_nothing(
         before = lake_content(plant)
         proxy.set_faults()
         until(lambda: harm(proxy)["wait"] == 1)
+        os.killpg(sleeper.pid, signal.SIGCONT)
+        assert sleeper.wait(SECONDS) == 3, plant.log_end()
+    assert TAKEN_OVER in plant.log()
     assert_nothing_written_since(before, plant)
     assert plant.exit_code("run", "--once") == 0, plant.log_end()
     assert_as_undisturbed(plant, undisturbed)
