@@ -1,6 +1,6 @@
 """A proxy before an S3 store, a process of its own: it counts requests by kind, delays them, and does to some what networks do.
 
-Requests go through as they are, `Host` too, so their signatures hold. It reads of HTTP what it takes to know where each message ends.
+Requests go through as they are, `Host` too, so their signatures hold.
 """
 
 import asyncio
@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from tests.http_messages import PIECE, Head, Held, body
 from tests.server_process import ServerProcess, free_ports
 from tests.waiting import until
 
@@ -24,7 +25,6 @@ KINDS = ("GET", "HEAD", "LIST", "PUT", "COPY", "DELETE")
 """As stores bill them: the parts of a large PUT are PUT, and a DELETE of many keys is one."""
 CONTROL = "/-/"
 """Before the paths that the proxy answers itself; no bucket has that name."""
-PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Fault:
     """Happens to every nth request of these kinds whose key has the pattern, so many times at most.
 
     `lose`: the request is done, and its answer cut off. `refuse`: it is not done, and answered 503. `cut`: the connection ends in the
-    middle of it. `delay`: it waits so many seconds. `wait`: it waits until faults are set anew, and is done then. `hold`: it waits until
-    its client is gone, and is not done; `stall`: it is done, and its answer waits so long.
+    middle of it. `delay`: it waits so many seconds. `wait`: the proxy has all of it, and passes it on when faults are set anew. `hold`: it
+    waits until its client is gone, and is not done; `stall`: it is done, and its answer waits so long.
     """
 
     does: Literal["lose", "refuse", "cut", "delay", "wait", "hold", "stall"]
@@ -131,19 +131,22 @@ class Forwarder:
                 if side:
                     side.close()
 
-    async def _forward(self, head: "Head", client: "Side", store: "Side") -> None:
+    async def _forward(self, head: Head, client: "Side", store: "Side") -> None:
         faults, sent, received, status = self._met(head), 0, 0, 0
         done = [fault.does for fault in faults]
         is_stalled = "stall" in done
-        self._happened += 0 if is_stalled else len(done)
+        self._happened += 0 if is_stalled or "wait" in done else len(done)
         try:
+            if head.waits_for_word:
+                client[1].write(b"HTTP/1.1 100 Continue\r\n\r\n")
             await asyncio.sleep(sum(fault.seconds for fault in faults))
             if "wait" in done:
+                await body(head, client[0], held := Held())
+                client = held, client[1]
+                self._happened += len(done)
                 await self._set_anew.wait()
             if "hold" in done:
                 await _gone(client[0])
-            if head.waits_for_word:
-                client[1].write(b"HTTP/1.1 100 Continue\r\n\r\n")
             if "refuse" in done:
                 await body(head, client[0], None)
                 client[1].write(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
@@ -166,7 +169,7 @@ class Forwarder:
         finally:
             self._requests.append(Request(head.kind, head.key, status, sent, received, done, client[1].get_extra_info("peername")[0]))
 
-    def _met(self, head: "Head") -> list[Fault]:
+    def _met(self, head: Head) -> list[Fault]:
         met = []
         for fault, counted in self._faults.items():
             if head.kind in fault.kinds and re.search(fault.key, head.key) and (fault.most is None or counted[1] < fault.most):
@@ -176,7 +179,7 @@ class Forwarder:
                     met.append(fault)
         return met
 
-    async def _answer(self, head: "Head", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         content = await reader.readexactly(int(head.headers.get("content-length", 0)))
         answer = b""
         match head.path.removeprefix(CONTROL):
@@ -196,90 +199,6 @@ class Forwarder:
 
 
 Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class Head:
-    """The first line and the headers of a request, or of an answer."""
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw
-        self._first, *lines = raw.decode("latin1").rstrip("\r\n").split("\r\n")
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-    @property
-    def path(self) -> str:
-        return self._first.split()[1]
-
-    @property
-    def status(self) -> int:
-        return int(self._first.split()[1])
-
-    @property
-    def key(self) -> str:
-        """The bucket, and the key or the prefix that is listed."""
-        path, _, query = self.path.partition("?")
-        prefix = re.search(r"(?:^|&)prefix=([^&]*)", query)
-        return unquote(path.lstrip("/") + (f"?{prefix[1]}" if prefix else ""))
-
-    @property
-    def kind(self) -> str:
-        method, (_, _, query) = self._first.split()[0], self.path.partition("?")
-        if method == "POST":
-            return "DELETE" if re.search(r"(^|&)delete\b", query) else "PUT"
-        if method == "GET" and re.search(r"(^|&)(list-type|prefix|delimiter)=", query):
-            return "LIST"
-        return "COPY" if "x-amz-copy-source" in self.headers else method
-
-    @property
-    def waits_for_word(self) -> bool:
-        """Whether the client sends the body when it is told to."""
-        return "100-continue" in self.headers.get("expect", "")
-
-    @property
-    def without_word(self) -> bytes:
-        """The head without `Expect`, which no client signs: the proxy has given the word."""
-        return re.sub(rb"\r\nexpect:[^\r]*", b"", self.raw, flags=re.IGNORECASE)
-
-    def has_no_body_after(self, request: "Head") -> bool:
-        return request.kind == "HEAD" or self.status in {204, 304}
-
-
-async def body(
-    head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | None, *, half: bool = False, before: bytes = b""
-) -> int:
-    """Pass a body on as it comes, to nobody where there is no writer. Returns its bytes. `half`: half of it, and then the end."""
-    write = writer.write if writer else lambda _: None
-    write(before)
-    length, count = int(head.headers.get("content-length", 0)), 0
-    while chunk := await _chunk(head, reader, length - count):
-        if half and (count + len(chunk)) * 2 >= length:
-            write(chunk[: max(length // 2 - count, 0)])
-            raise ConnectionResetError
-        count += len(chunk)
-        write(chunk)
-        if writer:
-            await writer.drain()
-        if "chunked" in head.headers.get("transfer-encoding", "") and chunk.startswith(b"0\r\n"):
-            break
-    if half:
-        raise ConnectionResetError
-    return count
-
-
-async def _chunk(head: Head, reader: asyncio.StreamReader, left: int) -> bytes:
-    """Read the next piece of a body; of a chunked one a chunk with its frame."""
-    if "chunked" not in head.headers.get("transfer-encoding", ""):
-        piece = await reader.read(min(left, PIECE)) if left > 0 else b""
-        if left > 0 and not piece:
-            raise ConnectionResetError
-        return piece
-    line = await reader.readline()
-    size = int(line.split(b";")[0], 16)
-    if size:
-        return line + await reader.readexactly(size + 2)
-    while (trailer := await reader.readline()).strip():
-        line += trailer
-    return line + trailer
 
 
 async def _gone(reader: asyncio.StreamReader) -> None:
