@@ -1,0 +1,134 @@
+"""Detectors and the alarm rule: what is planted is found and named, the same to the last bit however vectors are cut."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gold.anomalies.alarms import Alarmed, Rule, alarms
+from gold.anomalies.judging import PAST, Judged, judge
+from gold.anomalies.model import Model, Series, from_table, to_table, train
+from gold.anomalies.novelty import Memory
+from gold.anomalies.tail import Floats, tail_of
+
+STEP = 600_000_000
+FEATURES = ("temperature", "power", "vibration")
+
+
+def plant(count: int, seed: int, start: int = 0) -> Series:
+    """An oven by the day: power follows its temperature, vibration its power, and some values are missing."""
+    noise = np.random.default_rng(seed)
+    ends = (np.arange(start, start + count) + 1) * STEP
+    heat = np.sin(2 * np.pi * np.arange(start, start + count) / 144) + noise.normal(size=count) * 0.1
+    values = np.stack([200 + 20 * heat, 5 + heat + noise.normal(size=count) * 0.05, heat**2 + noise.normal(size=count) * 0.1], axis=1)
+    values[noise.random(values.shape) < 0.02] = np.nan
+    return Series(ends, values)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return train(FEATURES, STEP, [("oven-1", plant(1500, 1)), ("oven-2", plant(1500, 2))])
+
+
+def judged_in_pieces(model: Model, series: Series, cuts: Sequence[int]) -> list[Judged]:
+    pieces, carry = [], None
+    for first, last in zip([0, *cuts], [*cuts, len(series.ends)], strict=True):
+        piece = Series(series.ends[first:last], series.values[first:last])
+        if len(piece.ends):
+            pieces.append(judge(model, "oven-1", piece, series.values[max(0, first - PAST) : first], carry))
+            carry = pieces[-1].carry[-1]
+    return pieces
+
+
+@given(cuts=st.lists(st.integers(0, 400), max_size=7).map(sorted))
+def test_rows_are_the_same_to_the_last_bit_however_vectors_are_cut(model: Model, cuts: list[int]) -> None:
+    series = plant(400, 7, 1500)
+    series.values[100:140] = np.nan
+    series.values[200:260, 0] = 777.0
+    whole, pieces = judge(model, "oven-1", series, series.values[:0], None), judged_in_pieces(model, series, cuts)
+    for name in ("scores", "thresholds", "is_alarm", "expected", "bands", "shares", "carry"):
+        assert np.concatenate([getattr(piece, name) for piece in pieces]).tobytes() == getattr(whole, name).tobytes(), name
+
+
+def test_a_model_that_is_written_down_and_read_judges_alike(model: Model) -> None:
+    series = plant(300, 7, 1500)
+    first, second = (judge(one, "oven-1", series, series.values[:0], None) for one in (model, from_table(to_table(model))))
+    assert first.carry.tobytes() == second.carry.tobytes()
+    assert first.scores.tobytes() == second.scores.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "feature", "change"),
+    [
+        (120, 121, 0, lambda v: v + 100),
+        (200, 240, 1, lambda v: v + 2),
+        (150, 190, 0, lambda v: v * 0 + v[0]),
+        (90, 110, 2, lambda v: v * 0),
+    ],
+    ids=["spike", "step", "stuck", "dropout"],
+)
+def test_a_fault_is_an_alarm_that_names_its_feature(model: Model, begins: int, ends: int, feature: int, change) -> None:  # type: ignore[no-untyped-def]
+    series = plant(300, 7, 1500)
+    assert not judge(model, "oven-1", series, series.values[:0], None).is_alarm.any()
+    series.values[begins:ends, feature] = change(np.nan_to_num(series.values[begins:ends, feature], nan=200.0))
+    judged = judge(model, "oven-1", series, series.values[:0], None)
+    first = int(np.flatnonzero(judged.is_alarm)[0])
+    assert begins <= first < ends
+    assert judged.shares[first].argmax() == feature
+
+
+def test_a_vector_with_less_than_half_of_its_features_has_no_score_and_holes_have_no_share(model: Model) -> None:
+    series = plant(60, 7, 1500)
+    series.values[:] = np.nan_to_num(series.values, nan=1.0)
+    series.values[20, :2] = np.nan
+    series.values[30, 0] = np.nan
+    judged = judge(model, "oven-1", series, series.values[:0], None)
+    assert np.flatnonzero(np.isnan(judged.scores)).tolist() == [20]
+    assert np.isnan(judged.shares[30]).tolist() == [True, False, False]
+    assert judged.shares[30, 1:].sum() == pytest.approx(1)
+
+
+def by_definition(rule: Rule, scores: Floats) -> list[bool]:
+    """The rule as its page says it, a vector after another."""
+    raised, last, rise, level = [], -(10**9), 0.0, 0.0
+    for number, score in enumerate(scores):
+        threshold = rule.threshold + rise * np.exp(-(number - last) / rule.decay)
+        is_alarm = score >= threshold and (number - last > rule.pause or score > 1.5 * level)
+        if is_alarm:
+            last, rise, level = number, min(threshold - rule.threshold + 0.2, 3.0), score
+        raised.append(bool(is_alarm))
+    return raised
+
+
+@given(scores=st.lists(st.floats(0, 9) | st.just(np.nan), min_size=1, max_size=80), cut=st.integers(0, 80))
+def test_alarms_are_those_of_the_rule_wherever_the_scores_are_cut(scores: list[float], cut: int) -> None:
+    rule, whole = Rule(2.5, 7, 20), np.array(scores)
+    first = alarms(rule, whole[:cut])
+    second = alarms(rule, whole[cut:], Alarmed(*first.after[-1]) if len(first.after) else Alarmed())
+    assert [*first.is_alarm, *second.is_alarm] == by_definition(rule, whole)
+
+
+def test_a_planned_number_of_alarms_is_kept_in_the_training() -> None:
+    history = [("oven-1", plant(1500, 1)), ("oven-2", plant(1500, 2))]
+    few, many = (train(FEATURES, STEP, history, per_week=per_week).rule.threshold for per_week in (0.2, 5.0))
+    assert few > many
+
+
+@given(scores=st.lists(st.floats(0.1, 100), min_size=1, max_size=300))
+def test_a_higher_score_is_no_less_surprising(scores: list[float]) -> None:
+    surprises = tail_of(np.array(scores)).surprise(np.linspace(0, 200, 500))
+    assert (np.diff(surprises) >= -1e-9).all()
+    assert surprises.max() <= 8
+
+
+@pytest.mark.parametrize("cut", [0, 100, 150, 301, 420])
+def test_a_new_value_and_a_new_step_are_novel_once_the_values_are_learned(cut: int) -> None:
+    series = plant(500, 3)
+    values, memory = np.nan_to_num(series.values[:, 0], nan=200.0), Memory(150)
+    values[400] = 300.0
+    surprises = np.vstack([memory.judge(values[:cut], series.ends[:cut]), memory.judge(values[cut:], series.ends[cut:])])
+    assert np.isnan(surprises[:150]).all()
+    assert surprises[150:, 0].argmax() == 250
+    assert surprises.tobytes() == Memory(150).judge(values, series.ends).tobytes()
