@@ -4,10 +4,9 @@ A commit carries the transaction of its flow, by which a repeated one is known, 
 another one has taken over is refused, also when it slept between looking and writing.
 """
 
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 
@@ -22,9 +21,10 @@ from orchestration import crash
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
-from orchestration.storage.delta import OpenTable, files_of, in_log, is_table, new_table, open_table, written_in
+from orchestration.storage.delta import OpenTable, committed, files_of, in_log, is_table, new_table, open_table, written_in
 from orchestration.storage.duckdb_view import readable
 from orchestration.storage.held_leases import TAKEN_OVER, lease_above
+from orchestration.storage.kept_tables import asked, forget, is_of_holder, writing
 from orchestration.storage.log_checksums import forget_checksum, sum_up
 from orchestration.storage.row_digest import INFO, added_up, row_digest
 from orchestration.storage.row_pieces import gather, in_pieces, merged
@@ -41,7 +41,6 @@ OTHER_ROWS = (
 )
 SIMPLE = (pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.timestamp("us", "UTC"))
 """Types of which a commit tells the ends, where a table does not say of which columns it does."""
-_LOCKS: defaultdict[Location, threading.Lock] = defaultdict(threading.Lock)
 Kept = Callable[[pa.Table], pa.Table]
 PutTogether = tuple[DataFile | None, str, str]
 """A large file, the digest of the rows of small files, and that of its own."""
@@ -55,10 +54,10 @@ def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] |
 
 def widen(path: Location, schema: pa.Schema) -> None:
     """Give a table that is there the columns of the schema that it lacks; a column keeps its first comment."""
-    table = open_table(path)
-    names = {field.name for field in table.schema().fields}
+    names = {field.name for field in open_table(path).schema().fields}
     if new := [field for field in Schema.from_arrow(schema).fields if field.name not in names]:
-        table.alter.add_columns(new)
+        with _changing(path) as table:
+            table.alter.add_columns(new)
 
 
 def file_shape(path: Location, table: OpenTable | None = None) -> FileShape:
@@ -88,7 +87,7 @@ def commit(  # noqa: PLR0917
     HeldError where another process has taken over the lease.
     """
     files, writer = [*files], _writer(path)
-    with _LOCKS[path]:
+    with writing(path):
         table = open_table(path)
         if app_id and written_in(table, app_id) >= version:
             return
@@ -105,13 +104,14 @@ def commit(  # noqa: PLR0917
         except CommitFailedError as error:
             if not _is_done(path, files, transactions):
                 raise HeldError(TAKEN_OVER.format(path)) if writer and "Concurrent transaction" in str(error) else error from error
-        table.update_incremental()
-        sum_up(path, table)
+        sum_up(path, committed(path, table, transactions))
 
 
 def _writer(path: Location) -> tuple[str, int] | None:
     """Return the transaction of the lease of this process, None without one; HeldError where another process may hold it by now."""
     if (lease := lease_above(path)) is None:
+        if is_of_holder(path):
+            raise HeldError(f"{path} is written by the holder of the lease of its lake alone, and this process holds none.")
         return None
     lease.confirm()
     return lease.transaction
@@ -119,7 +119,7 @@ def _writer(path: Location) -> tuple[str, int] | None:
 
 def _is_done(path: Location, files: Sequence[DataFile], transactions: Sequence[Transaction]) -> bool:
     """Whether a commit that failed was made: the answer of the store was lost, and the next attempt met the first."""
-    newest = open_table(path)
+    newest = asked(path)
     if files:  # names of files are given once
         return {file.path for file in files} <= {*files_of(newest)}
     return bool(transactions) and all(written_in(newest, one.app_id) == one.version for one in transactions)
@@ -130,6 +130,7 @@ def fence(paths: Iterable[Location]) -> None:
     for path in paths:
         # Not after others: an empty commit of bronze is a batch for silver.
         if (lease := lease_above(path)) and lease.is_taken_over and is_table(path):
+            forget(path)  # the holder before may have written since
             commit(path, [])
 
 
@@ -206,7 +207,18 @@ def compact_many(path: Location) -> None:
     """The same for a table that Spark never reads, once it has many files: every run adds one, and every reader reads them all."""
     if len(files_of(open_table(path))) > MAX_SMALL_FILES:
         compact(path, FULL_BYTES)
-        open_table(path).vacuum(dry_run=False)  # files that were replaced a week ago
+        with _changing(path) as table:
+            table.vacuum(dry_run=False)  # files that were replaced a week ago
+
+
+@contextmanager
+def _changing(path: Location) -> Iterator[OpenTable]:
+    """A table that nobody else reads, to be changed in place."""
+    with writing(path):
+        try:
+            yield asked(path)
+        finally:
+            forget(path)
 
 
 def _actions(files: Iterable[DataFile], removed: Iterable[DataFile], *, is_change: bool) -> list[AddAction | RemoveAction]:

@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake import DeltaTable, QueryBuilder, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
 
 from orchestration.location import Location
-from orchestration.storage.damaged_logs import NoTableError, damaged_log_error
+from orchestration.storage.damaged_logs import NoTableError
+from orchestration.storage.kept_tables import LOG as LOG  # noqa: PLC0414 - who reads logs asks here
+from orchestration.storage.kept_tables import asked, forget, is_kept, keep, opened, transactions, writing
 from orchestration.utc import from_micros, to_micros
 
-LOG = "_delta_log"
-"""The folder of the log, in the folder of its table."""
 INSTANT = pa.timestamp("us", "UTC")
 PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
@@ -41,12 +41,12 @@ def path_of(lake: Location, name: str) -> Location:
 
 
 @contextmanager
-def each_table_opened_once(opened: dict[str, OpenTable] | None = None) -> Iterator[None]:
+def each_table_opened_once(tables: dict[str, OpenTable] | None = None) -> Iterator[None]:
     """Keep the newest version of each table what it was at first, and open each version once: for whoever reads much of many tables.
 
-    `opened`: tables that an earlier part of the same work has opened; those that this one opens are added.
+    `tables`: those that an earlier part of the same work has opened; those that this one opens are added.
     """
-    token = _opened.set({} if opened is None else opened)
+    token = _opened.set({} if tables is None else tables)
     try:
         yield
     finally:
@@ -57,7 +57,7 @@ def is_table(path: Location) -> bool:
     if path.store.is_disk:
         return str(path) in (_opened.get() or ()) or DeltaTable.is_deltatable(str(path))
     # A store is not asked by is_deltatable, which holds Python's lock until it answers, so that the lease is not renewed.
-    return (path / LOG).is_dir() if _opened.get() is None else table_at(path) is not None
+    return (path / LOG).is_dir() if _opened.get() is None and not is_kept(path) else table_at(path) is not None
 
 
 def table_at(path: Location, version: int | None = None) -> OpenTable | None:
@@ -74,40 +74,48 @@ def new_table(path: Location, schema: Schema, partition: str | None, configurati
     """Create a table; where it is there, open it."""
     if path.store.is_disk:
         path.local.mkdir(parents=True, exist_ok=True)
-    try:
-        return DeltaTable.create(
-            str(path),
-            schema=schema,
-            partition_by=[partition] if partition else None,
-            configuration=OF_LOG | dict(configuration),
-            mode="ignore",
-            storage_options=path.store.delta_options,
-        )
-    except CommitFailedError:  # another process was first, or the answer of the store was lost
-        return _open(path, None)
+    with writing(path):
+        forget(path)
+        try:
+            created = DeltaTable.create(
+                str(path),
+                schema=schema,
+                partition_by=[partition] if partition else None,
+                configuration=OF_LOG | dict(configuration),
+                mode="ignore",
+                storage_options=path.store.delta_options,
+            )
+        except CommitFailedError:  # another process was first, or the answer of the store was lost
+            return opened(path, None)
+        return keep(path, created)
 
 
 def open_table(path: Location, version: int | None = None) -> OpenTable:
     """The table at a version, None for the newest one; DamagedLogError names the file that cannot be read."""
-    opened, key = _opened.get(), str(path) if version is None else f"{path}@{version}"
-    if opened is None:
-        return _open(path, version)
-    if key not in opened:
-        opened[key] = _open(path, version)
-    return opened[key]
+    once, key = _opened.get(), str(path) if version is None else f"{path}@{version}"
+    if once is None:
+        return opened(path, version)
+    if key not in once:
+        once[key] = opened(path, version)
+    return once[key]
 
 
-def _open(path: Location, version: int | None) -> OpenTable:
-    try:
-        return DeltaTable(str(path), version=version, storage_options=path.store.delta_options)
-    except TableNotFoundError as error:
-        raise NoTableError(f"{path} is no table: no commit made one there.") from error
-    except DeltaError as error:
-        raise damaged_log_error(path / LOG, error) from error
+def committed(path: Location, table: OpenTable, made: Sequence[Transaction]) -> OpenTable:
+    """Return a table after a commit of this process. One that is kept is in use by others, and stays at its version."""
+    following = table
+    if is_kept(path):
+        forget(path)
+        following = keep(path, asked(path))
+        transactions(following).update(transactions(table) | {one.app_id: one.version for one in made})
+    else:
+        table.update_incremental()
+    if (once := _opened.get()) is not None:
+        once[str(path)] = following
+    return following
 
 
 def table_id(path: Location) -> str:
-    return str(_open(path, None).metadata().id)
+    return str(opened(path, None).metadata().id)
 
 
 def version_of(path: Location) -> int:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.kept_tables import forget
 from orchestration.storage.log import Log
 from orchestration.storage.seals import damaged_log, listed
 from orchestration.storage.state_file import StateFile
@@ -94,6 +95,7 @@ def switch(lake: Location, now: datetime) -> Generation | None:
     """Switch to the requested one, in one commit; None where there is none. Only who holds the lake may."""
     generation = requested_switch(lake)
     if generation is not None:
+        forget(lake / FOLDER)  # until now another process wrote there
         GENERATIONS.append(lake, [replace(generation, at=now)])
     return generation
 
