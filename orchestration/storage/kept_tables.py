@@ -21,7 +21,7 @@ LOG = "_delta_log"
 NONE_THERE = "{} is no table: no commit made one there."
 OF_HOLDER = re.compile(
     r"bronze/events|silver/(readings|quarantine|late|duplicates|references)|gold/\w+"
-    r"|ops/(clock|confs|dead_letters|dead_rows|gaps|generations|ledger|maintenance|notifications|objects|snapshots|ticks)"
+    r"|ops/(clock|confs|dead_letters|dead_rows|gaps|generations|ledger|maintenance|notifications|snapshots|ticks)"
 )
 """Tables that only the holder of the lease writes, by folder and name, in each generation."""
 
@@ -30,10 +30,10 @@ class _Table(DeltaTable):
     """A table at one version. It looks for the transactions of an application once, as each look reads the log."""
 
     def transaction_version(self, app_id: str) -> int | None:
-        known = transactions(self)
-        if app_id not in known:
-            known[app_id] = super().transaction_version(app_id)
-        return known[app_id]
+        versions = transactions(self)
+        if app_id not in versions:
+            versions[app_id] = super().transaction_version(app_id)
+        return versions[app_id]
 
     def update_incremental(self) -> None:
         super().update_incremental()
@@ -99,8 +99,8 @@ def asked(path: Location, version: int | None = None) -> DeltaTable:
 
 def transactions(table: DeltaTable) -> dict[str, int | None]:
     """Return the newest transactions of the applications that a table was asked for."""
-    known: dict[str, int | None] = vars(table).setdefault("_transactions", {})
-    return known
+    versions: dict[str, int | None] = vars(table).setdefault("_transactions", {})
+    return versions
 
 
 def forget(folder: Location) -> None:

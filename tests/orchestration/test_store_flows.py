@@ -9,6 +9,8 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.jobs.account.retry import Chosen
 from orchestration.jobs.gold.amendments import NAME as AMENDMENTS
+from orchestration.storage.generations import FOLDER
+from orchestration.storage.lease import sole_writer
 from orchestration.supervisor.run import retry_quarantine
 from tests.chaos import far_side
 from tests.chaos.account import assert_as_undisturbed
@@ -37,12 +39,13 @@ def test_a_lake_in_a_store_has_the_rows_of_one_on_a_disk_and_every_command_answe
     on_disk, in_store = Plant(tmp_path / "disk"), Plant(tmp_path / "store", store=store)
     for plant in (on_disk, in_store):
         plant.add_sink()
-        assert too_strict(plant, files, spark_in_store) > 0
-        with Progress([AMENDMENTS]) as progress:
+        with sole_writer(plant.opened().conf.lake), Progress([AMENDMENTS]) as progress:
+            assert too_strict(plant, files, spark_in_store) > 0
             retry_quarantine(Lake(plant.opened().conf, spark_in_store), Chosen(), progress)
     assert_as_undisturbed(in_store, on_disk)
     assert far_side.wrong(in_store.opened().conf) == []
-    assert replay(in_store.opened().conf, spark_in_store) == 2
+    with sole_writer(in_store.opened().conf.lake / FOLDER):
+        assert replay(in_store.opened().conf, spark_in_store) == 2
     said = {words: tidemark("--conf", in_store.folder / "conf", *words) for words in COMMANDS}
     assert {words: answer.err for words, answer in said.items() if answer.code} == {}
     assert in_store.exit_code("dbt", "build") == 0, in_store.log_end()

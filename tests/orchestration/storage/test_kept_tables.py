@@ -1,6 +1,5 @@
 """Tables in a store that the holder of the lease keeps open: asked for once, and never older than what anybody committed."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,12 +24,6 @@ ROWS = pa.table({"n": [1]})
 OF_HOLDER = ("bronze/events", "silver/late", "gold/alerts", "ops/ledger", "generations/2/silver/readings")
 OF_ANYBODY = ("silver/devices", "silver/device_corrections", "ops/notes", "ops/silences", "quality/results", "marts/hourly", "ops/new")
 LOG = "_delta_log"
-
-
-@pytest.fixture(scope="module")
-def proxy(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    with Proxy(tmp_path_factory.mktemp("proxy"), store.endpoint).running() as started:
-        yield started
 
 
 @pytest.fixture

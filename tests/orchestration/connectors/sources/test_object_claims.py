@@ -1,7 +1,8 @@
 """Claims of objects in `ops.objects`: a lake that moves to another host reads nothing twice, and neither does one of an earlier version."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from orchestration.location import lake_at
 from orchestration.storage.commit import compact
 from orchestration.storage.delta import open_table, rows_of, version_of
 from orchestration.storage.lake_layout import claims_folder
+from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import OBJECTS
 from orchestration.storage.tables import LakeStore
 from orchestration.stores.object_store import ObjectStore
@@ -35,11 +37,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_S3", SECRET_KEY)
 
 
-def lake_in_store(store: Store, folder: Path, endpoint: str) -> LakeStore:
-    """A lake in a bucket, which reads another one."""
+@contextmanager
+def lake_in_store(store: Store, folder: Path, endpoint: str) -> Iterator[LakeStore]:
+    """A lake in a bucket, which reads another one; this process holds it."""
     plant = lake_of(folder, transport(store, store.bucket()))
     place = ObjectStore(endpoint, None, "${env:KEY_OF_S3}", "${env:SECRET_OF_S3}", attempts=1)
-    return opened(replace(plant.conf, lake=lake_at(f"s3://{store.bucket()}/lake", place)))
+    with sole_writer(lake := lake_at(f"s3://{store.bucket()}/lake", place)):
+        yield opened(replace(plant.conf, lake=lake))
 
 
 def payloads(lake: LakeStore) -> list[bytes]:
@@ -54,39 +58,39 @@ def test_a_run_on_another_host_reads_what_was_claimed_and_nothing_twice(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "one host"))
-    lake = lake_in_store(store, tmp_path, store.endpoint)
-    store.put(bucket_of(lake), {"a.json": b"1"})
-    take(lake)
-    store.put(bucket_of(lake), {"b.json": b"2"})
-    source(lake).latest_offset({"object": 0})  # claims b, and reads nothing
-    store.delete(bucket_of(lake), ["b.json"])
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another host"))
-    take(lake)
-    store.put(bucket_of(lake), {"c.json": b"3"})
-    take(lake)
-    assert payloads(lake) == [b"1", b"3"]
-    assert [row["first_offset"] for row in rows_of(lake.table_path("ops.gaps"))] == [1]
+    with lake_in_store(store, tmp_path, store.endpoint) as lake:
+        store.put(bucket_of(lake), {"a.json": b"1"})
+        take(lake)
+        store.put(bucket_of(lake), {"b.json": b"2"})
+        source(lake).latest_offset({"object": 0})  # claims b, and reads nothing
+        store.delete(bucket_of(lake), ["b.json"])
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another host"))
+        take(lake)
+        store.put(bucket_of(lake), {"c.json": b"3"})
+        take(lake)
+        assert payloads(lake) == [b"1", b"3"]
+        assert [row["first_offset"] for row in rows_of(lake.table_path("ops.gaps"))] == [1]
 
 
 def test_a_claim_whose_commit_fails_is_made_again_and_one_whose_answer_is_lost_is_made_once(
     store: Store, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "host"))
-    lake = lake_in_store(store, tmp_path, proxy.endpoint)
-    entries = "ops/objects/_delta_log/"
-    of = source(lake)
-    for number, does in enumerate(("refuse", "lose"), 1):
-        store.put(bucket_of(lake), {f"{number}.json": b"%d" % number})
-        proxy.set_faults(Fault(does, ("PUT",), entries))  # type: ignore[arg-type]
-        for _ in range(2):
-            try:
-                take(lake, of)
-            except SourceDownError:
-                proxy.set_faults()
-        take(lake, of)
-    take(lake)
-    assert payloads(lake) == [b"1", b"2"]
-    assert sorted(row.number for row in OBJECTS.rows(lake.conf.lake)) == [0, 1]
+    with lake_in_store(store, tmp_path, proxy.endpoint) as lake:
+        entries = "ops/objects/_delta_log/"
+        of = source(lake)
+        for number, does in enumerate(("refuse", "lose"), 1):
+            store.put(bucket_of(lake), {f"{number}.json": b"%d" % number})
+            proxy.set_faults(Fault(does, ("PUT",), entries))  # type: ignore[arg-type]
+            for _ in range(2):
+                try:
+                    take(lake, of)
+                except SourceDownError:
+                    proxy.set_faults()
+            take(lake, of)
+        take(lake)
+        assert payloads(lake) == [b"1", b"2"]
+        assert sorted(row.number for row in OBJECTS.rows(lake.conf.lake)) == [0, 1]
 
 
 def test_a_listing_with_something_new_is_one_commit_and_one_without_is_none(store: Store, tmp_path: Path) -> None:
