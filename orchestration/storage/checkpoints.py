@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.kept import content_of
 from orchestration.utc import from_micros
 
 NOTHING_YET = "-"
@@ -61,7 +62,7 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
 def _whole(file: Location) -> Iterator[str]:
     """The text of a file of a checkpoint; what fails while it is taken apart says where the damage is."""
     try:
-        yield file.read_text()
+        yield content_of(file).decode()
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         hint = "restore the checkpoint from a backup, or build silver and gold anew with `tidemark replay`."
         raise DamagedCheckpointError(f"{file} is damaged: {hint}") from error

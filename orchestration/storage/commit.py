@@ -24,7 +24,8 @@ from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OpenTable, committed, files_of, in_log, is_table, new_table, open_table, written_in
 from orchestration.storage.duckdb_view import readable
 from orchestration.storage.held_leases import TAKEN_OVER, lease_above
-from orchestration.storage.kept_tables import asked, forget, is_of_holder, writing
+from orchestration.storage.kept import forget, refuse_others, writing
+from orchestration.storage.kept_tables import asked
 from orchestration.storage.log_checksums import forget_checksum, sum_up
 from orchestration.storage.row_digest import INFO, added_up, row_digest
 from orchestration.storage.row_pieces import gather, in_pieces, merged
@@ -110,8 +111,7 @@ def commit(  # noqa: PLR0917
 def _writer(path: Location) -> tuple[str, int] | None:
     """Return the transaction of the lease of this process, None without one; HeldError where another process may hold it by now."""
     if (lease := lease_above(path)) is None:
-        if is_of_holder(path):
-            raise HeldError(f"{path} is written by the holder of the lease of its lake alone, and this process holds none.")
+        refuse_others(path)
         return None
     lease.confirm()
     return lease.transaction

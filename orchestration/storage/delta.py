@@ -15,8 +15,9 @@ from deltalake.exceptions import CommitFailedError
 
 from orchestration.location import Location
 from orchestration.storage.damaged_logs import NoTableError
+from orchestration.storage.kept import forget, writing
 from orchestration.storage.kept_tables import LOG as LOG  # noqa: PLC0414 - who reads logs asks here
-from orchestration.storage.kept_tables import asked, forget, is_kept, keep, opened, transactions, writing
+from orchestration.storage.kept_tables import asked, is_kept, keep, opened, transactions
 from orchestration.utc import from_micros, to_micros
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -95,6 +96,8 @@ def open_table(path: Location, version: int | None = None) -> OpenTable:
     once, key = _opened.get(), str(path) if version is None else f"{path}@{version}"
     if once is None:
         return opened(path, version)
+    if (newest := once.get(str(path))) is not None and newest.version() == version:
+        return newest
     if key not in once:
         once[key] = opened(path, version)
     return once[key]
@@ -250,11 +253,8 @@ def actions(entry: Location, *kinds: str) -> Iterator[dict[str, Any]]:
     """Actions of these kinds in an entry of a log, in its order."""
     beginnings = tuple(f'{{"{kind}"'.encode() for kind in kinds)
     # As bytes: text would be cut at U+2028 and its like too, which may stand in a value of the statistics.
-    return (json.loads(line) for line in _content(entry).splitlines() if line.startswith(beginnings))
-
-
-def _content(entry: Location) -> bytes:
-    return entry.read() if entry.store.is_disk else _kept_content(entry)
+    content = entry.read() if entry.store.is_disk else _kept_content(entry)
+    return (json.loads(line) for line in content.splitlines() if line.startswith(beginnings))
 
 
 @lru_cache(1024)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.kept_tables import forget
+from orchestration.storage.kept import forget
 from orchestration.storage.log import Log
 from orchestration.storage.seals import damaged_log, listed
 from orchestration.storage.state_file import StateFile

@@ -6,6 +6,7 @@ from gold.instants import SECOND
 from orchestration.storage.bindings import THE_BEGINNING, Start, begin
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import answers, instant, literal, version_of
+from orchestration.storage.kept import delete_all
 from orchestration.storage.lane_record import FLOW, Lane, Lanes, changed, record_of
 from orchestration.storage.positions import newest_read
 from orchestration.storage.retention import first_version, is_whole
@@ -38,7 +39,7 @@ def begin_lanes(lake: LakeStore) -> None:
     record_of(lake.checkpoint(FLOW)).write(lanes)
     for lane in lanes.every:
         if lane.is_over:
-            lake.checkpoint(lane.flow).delete_all()
+            delete_all(lake.checkpoint(lane.flow))
 
 
 def begin_anew(lake: LakeStore, up_to: int) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.held_leases import TAKEN_OVER, HeldLease, lease_above
+from orchestration.storage.kept import forget, kept_beside, refuse_others, writing
 from orchestration.storage.lake_layout import state_files
 from orchestration.stores.store import ChangedError, Condition
 
@@ -40,13 +41,11 @@ class StateFile(Generic[T]):
     def read(self) -> T | None:
         """Return the value that was written; None where there is no file. A damaged one is a TidemarkError that ends in the way out."""
         try:
-            whole, tag = self.location.read_tagged()
-        except FileNotFoundError:
-            return None
+            whole = _newest(self.location)
         except OSError as error:
             raise TidemarkError(f"{self.location} cannot be read: {error.strerror}.\n  {self.way_out}") from error
-        if not self.location.store.is_disk:
-            _TAGS[self.location] = tag
+        if whole is None:
+            return None
         content, digest = _parts(whole)
         if not _is_of(content, digest):
             raise _damaged(self.location, self.way_out)
@@ -59,6 +58,7 @@ class StateFile(Generic[T]):
         """
         content = msgspec.json.encode(value)
         parts = (content[:-1], b"" if content == b"{}" else SEPARATOR, MARK, _digest(content).encode(), b'"}')
+        refuse_others(self.location)
         if lease := lease_above(self.location):
             lease.confirm()
         if lease is None or self.location.store.is_disk:
@@ -67,21 +67,47 @@ class StateFile(Generic[T]):
             _replace(self.location, b"".join(parts), lease)
 
     def remove(self) -> None:
-        _TAGS.pop(self.location, None)
-        self.location.delete()
+        with writing(self.location):
+            forget(self.location)
+            _TAGS.pop(self.location, None)
+            self.location.delete()
 
 
-def _replace(location: Location, content: bytes, lease: HeldLease) -> None:
+def _newest(file: Location) -> bytes | None:
+    """Return the content of a file, None where it is not there; the holder of the lease asks a store once, until it writes."""
+    if (kept := kept_beside(file)) is None:
+        return _asked(file)
+    with writing(file):
+        content: bytes | None = kept[file] if file in kept else _asked(file)
+        kept[file] = content
+        return content
+
+
+def _asked(file: Location) -> bytes | None:
+    try:
+        content, tag = file.read_tagged()
+    except FileNotFoundError:
+        return None
+    if not file.store.is_disk:
+        _TAGS[file] = tag
+    return content
+
+
+def _replace(file: Location, content: bytes, lease: HeldLease) -> None:
     """Write a file of a store unless another process did: a request may arrive when that one has taken over the lease."""
-    while True:
-        tag = _TAGS.get(location) or location.tag()
-        try:
-            _TAGS[location] = location.write(content, tag or Condition.ABSENT)
-            return
-        except (ChangedError, FileNotFoundError):
-            _TAGS.pop(location, None)
-            if lease.is_lost:
-                raise HeldError(TAKEN_OVER.format(location)) from None
+    with writing(file):
+        forget(file)
+        while True:
+            tag = _TAGS.get(file) or file.tag()
+            try:
+                _TAGS[file] = file.write(content, tag or Condition.ABSENT)
+                break
+            except (ChangedError, FileNotFoundError):
+                _TAGS.pop(file, None)
+                if lease.is_lost:
+                    raise HeldError(TAKEN_OVER.format(file)) from None
+        if (kept := kept_beside(file)) is not None:
+            kept[file] = content
 
 
 def odd_files(lake: Location) -> Iterator[tuple[Location, str]]:

@@ -37,8 +37,8 @@ from orchestration.storage.confs import confs_of_replay
 from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
+from orchestration.storage.kept import delete_all
 from orchestration.storage.kept_confs import note
-from orchestration.storage.kept_tables import forget
 from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.lanes import begin_anew
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
@@ -205,8 +205,7 @@ def _next(lake: Lake, plan: Plan) -> Generation:
 
 def _make_room(following: Lake, plan: Plan) -> None:
     folder = generations.folder_of(following.conf.lake, following.generation.generation)
-    folder.delete_all()
-    forget(folder)
+    delete_all(folder)
     for table in following.tables.values():
         if table.location.parent.parent == folder:
             ensure(table)

@@ -39,6 +39,7 @@ from orchestration.storage import registry
 from orchestration.storage.commit import append_rows, replace_rows
 from orchestration.storage.confs import note_retry
 from orchestration.storage.delta import literal, version_of, written_by
+from orchestration.storage.kept import delete_all
 from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA
 from orchestration.storage.positions import accounted_for, retried
@@ -135,7 +136,7 @@ def foreseen(lake: Lake, chosen: Chosen) -> Iterator[Verdict]:
 def carry_out(lake: Lake, verdict: Verdict) -> None:
     """Write it down, then do it."""
     number = max(retried(lake), _done(lake)) + 1
-    _outcome(lake).delete_all()
+    delete_all(_outcome(lake))
     for file in verdict.outcome.iterdir():
         (_outcome(lake) / file.name).write(file.read_bytes())
     versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
@@ -160,7 +161,7 @@ def _carry_out(lake: Lake, this: PendingRetry) -> None:
     crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(LEDGER), pa.Table.from_pylist(this.corrections, LEDGER_SCHEMA), lake.app_id(NAME, LEDGER), this.number)
-    _folder(lake).delete_all()
+    delete_all(_folder(lake))
 
 
 def _replace(lake: Lake, this: PendingRetry, outcome: Path) -> None:

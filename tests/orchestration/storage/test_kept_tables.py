@@ -13,7 +13,7 @@ from orchestration.location import Location, lake_at
 from orchestration.storage.commit import append_rows, fence, widen
 from orchestration.storage.delta import each_table_opened_once, is_table, open_table, rows_of, version_of, written_by
 from orchestration.storage.generations import Generation, request_switch, switch
-from orchestration.storage.kept_tables import forget
+from orchestration.storage.kept import forget
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import NOTES, Note
 from orchestration.stores.object_store import ObjectStore
