@@ -27,7 +27,8 @@ from orchestration.storage.checkpoints import clear_drafts, newest_batch
 from orchestration.storage.held_leases import lease_above
 from orchestration.storage.meeting import StoppedError
 
-POLL_SECONDS = 0.2
+POLL_SECONDS, STORE_POLL_SECONDS = 0.2, 1.0
+"""How often something is looked at that nobody tells of; in a store each look is a request."""
 AVAILABLE_NOW = {"availableNow": True}
 CONTINUOUS = ("bronze.events", "silver.readings")
 """Tables that grow all the time while `run` goes on."""
@@ -79,17 +80,22 @@ class WriteBarrier:
 
         return write
 
-    def await_begin(self, queries: Queries) -> None:
+    def await_begin(self, queries: Queries, poll: float) -> None:
         """Until each of the queries knows up to where it reads: it has noted a batch, or has nothing to read.
 
         A batch that it repeats does not count. Delta looks for the end of a table when it is first asked for one, which is after that.
         """
         while any(query.isActive and not self._has_noted_one(flow) for flow, query in queries.items()):
-            time.sleep(POLL_SECONDS / 10)
+            time.sleep(poll / 10)
 
     def _has_noted_one(self, flow: Flow) -> bool:
         offsets, number = self._begun[flow.name]
         return newest_batch(offsets) > number
+
+
+def poll_seconds(lake: Location) -> float:
+    """Return how long to wait between two looks at something of a lake."""
+    return POLL_SECONDS if lake.store.is_disk else STORE_POLL_SECONDS
 
 
 def every(seconds: float) -> dict[str, str]:

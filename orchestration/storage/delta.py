@@ -17,7 +17,7 @@ from orchestration.location import Location
 from orchestration.storage.damaged_logs import NoTableError
 from orchestration.storage.kept import forget, writing
 from orchestration.storage.kept_tables import LOG as LOG  # noqa: PLC0414 - who reads logs asks here
-from orchestration.storage.kept_tables import asked, is_kept, keep, opened, transactions
+from orchestration.storage.kept_tables import following, is_kept, keep, opened, transactions
 from orchestration.utc import from_micros, to_micros
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -105,16 +105,15 @@ def open_table(path: Location, version: int | None = None) -> OpenTable:
 
 def committed(path: Location, table: OpenTable, made: Sequence[Transaction]) -> OpenTable:
     """Return a table after a commit of this process. One that is kept is in use by others, and stays at its version."""
-    following = table
     if is_kept(path):
         forget(path)
-        following = keep(path, asked(path))
-        transactions(following).update(transactions(table) | {one.app_id: one.version for one in made})
+        before, table = transactions(table), following(path, table)
+        transactions(table).update(before | {one.app_id: one.version for one in made})
     else:
         table.update_incremental()
     if (once := _opened.get()) is not None:
-        once[str(path)] = following
-    return following
+        once[str(path)] = table
+    return table
 
 
 def table_id(path: Location) -> str:

@@ -1,5 +1,8 @@
 """Open tables, of which the holder of a lake in a store keeps some: each opening takes five requests and more."""
 
+from typing import Any
+from weakref import ref
+
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -13,7 +16,12 @@ NONE_THERE = "{} is no table: no commit made one there."
 
 
 class _Table(DeltaTable):
-    """A table at one version. It looks for the transactions of an application once, as each look reads the log."""
+    """A table at one version. It looks for the transactions of an application once, as each look reads the log.
+
+    `before`: the version before, as long as somebody reads it, and what delta-rs has of it.
+    """
+
+    before: "tuple[ref[DeltaTable], Any] | None" = None
 
     def transaction_version(self, app_id: str) -> int | None:
         versions = transactions(self)
@@ -58,7 +66,7 @@ def keep(path: Location, newest: DeltaTable) -> DeltaTable:
     return newest
 
 
-def asked(path: Location, version: int | None = None) -> DeltaTable:
+def asked(path: Location, version: int | None = None) -> _Table:
     """Ask the store, whatever is kept."""
     try:
         return _Table(str(path), version=version, storage_options=path.store.delta_options)
@@ -66,6 +74,19 @@ def asked(path: Location, version: int | None = None) -> DeltaTable:
         raise NoTableError(NONE_THERE.format(path)) from error
     except DeltaError as error:
         raise damaged_log_error(path / LOG, error) from error
+
+
+def following(path: Location, table: DeltaTable) -> DeltaTable:
+    """Return the version after a kept one. What others may read is not changed; what nobody reads any more is brought up to date."""
+    reader, handle = vars(table).pop("before", (None, None))
+    if reader is None or reader() is not None:
+        newest = asked(path)
+    else:
+        newest = _Table.__new__(_Table)
+        newest._storage_options, newest._table = path.store.delta_options, handle
+        newest.update_incremental()
+    newest.before = ref(table), table._table
+    return keep(path, newest)
 
 
 def transactions(table: DeltaTable) -> dict[str, int | None]:

@@ -12,7 +12,7 @@ from orchestration.connectors.sources.births import ask_again
 from orchestration.connectors.sources.source import Notice, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
+from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, poll_seconds, prepare_query, run_to_end, start_queries
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import quarantine_retry
@@ -206,7 +206,7 @@ class PipelineRun:
             if not self._is_handed_over():  # what came meanwhile is little
                 return
             queries = start_queries(self._lake, self.flows["gold"], AVAILABLE_NOW, self.barrier)
-            self.barrier.await_begin(queries)
+            self.barrier.await_begin(queries, poll_seconds(self._lake.conf.lake))
         run_to_end(queries, self._progress, self.barrier)
 
     def close_idle_windows(self, *, patient: bool) -> bool:

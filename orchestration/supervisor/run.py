@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
+from orchestration.engine.queries import every, poll_seconds, report_batches, start_queries, stop_queries
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import gold_amendments
 from orchestration.jobs.account import retry
@@ -64,7 +64,8 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     run = PipelineRun(lake, chosen, progress, leave)
     _ = lake.spark  # by the main thread: see take_in
     run.prepare()
-    queries = start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
+    poll = poll_seconds(lake.conf.lake)
+    queries = start_queries(lake, run.flows["silver"], every(poll), run.barrier)  # it only asks a log whether bronze has a batch
     if run.feeds:
         run.feeds.start(is_followed=bool(queries))
     if run.flows["gold"]:
@@ -73,7 +74,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     behind: dict[str, Future[None]] = {}
     next_look, has_moved = 0.0, False
     try:
-        while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
+        while not stop.wait(poll) and generations.requested_switch(lake.conf.lake) is None:
             has_moved |= report_batches(queries, progress, run.barrier)
             if run.feeds:
                 run.feeds.raise_if_broken()

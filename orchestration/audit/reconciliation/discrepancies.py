@@ -73,11 +73,12 @@ def _twice(row: Mapping[str, Any]) -> str:
 
 def damaged(tables: OpenTables) -> Rows:
     """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
+    lengths = {file: length for word in tables.by_name for file, length, _ in tables.paths[word].entries()}
     return [
-        _row(file.get("min.bronze_batch"), None, None, _of_file(path, file))
+        _row(file.get("min.bronze_batch"), None, None, _of_file(path, lengths.get(path), file))
         for word, table in tables.by_name.items()
         for file in in_log(table, *OF_FILE).to_pylist()
-        if _length(path := tables.paths[word] / file["path"]) != file["size_bytes"]
+        if lengths.get(path := tables.paths[word] / file["path"]) != file["size_bytes"]
     ][:MOST]
 
 
@@ -91,19 +92,11 @@ def _row(batch: int | None, row: int | None, part: int | None, wrong: str, paylo
     return dict(zip(COLUMNS, (batch, row, part, wrong, short(payload)), strict=True))
 
 
-def _of_file(path: Location, file: Mapping[str, Any]) -> str:
+def _of_file(path: Location, length: int | None, file: Mapping[str, Any]) -> str:
     """The rows that it held are known from the log."""
-    length = _length(path)
     state = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
     rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are missing"
     return f"{path} {state}: {rows} until it is restored"
-
-
-def _length(file: Location) -> int | None:
-    try:
-        return file.size()
-    except FileNotFoundError:
-        return None
 
 
 def _of_event(tables: OpenTables, event: Mapping[str, Any], shape: PayloadFormat | None) -> Rows:

@@ -44,7 +44,7 @@ def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_a
     assert newest_batch(offsets) == 0
 
     queries = start_queries(lake, [flow], AVAILABLE_NOW, gate)
-    gate.await_begin(queries)
+    gate.await_begin(queries, 0.2)
     (query,) = queries.values()
     is_settled = not query.isActive or newest_batch(offsets) > 0
     query.awaitTermination()

@@ -1,4 +1,4 @@
-"""Tables in a store that the holder of the lease keeps open: asked for once, and never older than what anybody committed."""
+"""Tables and files of a store that the holder of the lease keeps: asked for once, and never older than what anybody wrote."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -8,14 +8,16 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from orchestration.errors import HeldError
+from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location, lake_at
+from orchestration.storage.checkpoints import offsets
 from orchestration.storage.commit import append_rows, fence, widen
 from orchestration.storage.delta import each_table_opened_once, is_table, open_table, rows_of, version_of, written_by
 from orchestration.storage.generations import Generation, request_switch, switch
-from orchestration.storage.kept import forget
+from orchestration.storage.kept import delete_all
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import NOTES, Note
+from orchestration.storage.state_file import StateFile
 from orchestration.stores.object_store import ObjectStore
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
 from tests.s3_proxy import Proxy
@@ -134,6 +136,54 @@ def test_a_generation_that_was_built_meanwhile_is_as_its_replay_left_it(lake: Lo
 def test_a_table_that_was_removed_is_not_kept(lake: Location) -> None:
     with sole_writer(lake):
         append_rows(table := lake / "silver/readings", ROWS)
-        table.delete_all()
-        forget(lake / "silver")
+        delete_all(table)
         assert not is_table(table)
+
+
+def test_a_commit_asks_for_no_entry_of_the_log_twice_however_long_it_is(lake: Location, proxy: Proxy) -> None:
+    with sole_writer(lake):
+        for number in range(5):
+            append_rows(table := lake / "silver/readings", ROWS, "flow", number)
+        proxy.forget()
+        append_rows(table, ROWS, "flow", 5)
+        assert proxy.counts("silver/readings").total() <= 15
+
+
+def test_a_state_file_is_read_once_and_again_when_it_was_written(lake: Location, proxy: Proxy) -> None:
+    file = StateFile(lake / "checkpoints/silver.readings/tidemark.json", Generation, "Restore it.")
+    with sole_writer(lake):
+        assert file.read() is None
+        file.write(Generation(1, 2))
+        proxy.forget()
+        assert [file.read() for _ in range(3)] == [Generation(1, 2)] * 3 and proxy.counts(file.location.name).total() == 0
+        file.write(Generation(2, 3))
+        assert file.read() == Generation(2, 3)
+        file.remove()
+        assert file.read() is None
+        file.write(Generation(3, 4))
+        delete_all(lake / "checkpoints/silver.readings")
+        assert file.read() is None
+    with pytest.raises(HeldError, match="is written by the holder of the lease"):
+        file.write(Generation(4, 5))
+
+
+def test_a_state_file_that_any_process_writes_is_read_each_time(lake: Location) -> None:
+    file = StateFile(lake / "generations/proposed.json", Generation, "Ask again.")
+    with sole_writer(lake):
+        assert file.read() is None
+        (lake / "generations/proposed.json").write(b'{"swap": 1, "generation": 2}')
+        assert (lake / "generations/proposed.json").exists()
+        with pytest.raises(TidemarkError, match="is damaged"):  # it has no digest: but it was read
+            file.read()
+
+
+def test_a_batch_of_a_checkpoint_is_read_once_until_its_checkpoint_begins_anew(lake: Location, proxy: Proxy) -> None:
+    checkpoint = lake / "checkpoints/silver.readings"
+    entry = 'v2\n{"batchTimestampMs": 1, "batchWatermarkMs": %d}\n'
+    with sole_writer(lake):
+        (checkpoint / "offsets/0").write((entry % 5).encode())
+        assert [offsets(checkpoint, 0).watermark_ms for _ in range(3)] == [5] * 3
+        assert proxy.counts("offsets/0")["GET"] == 1
+        delete_all(checkpoint)
+        (checkpoint / "offsets/0").write((entry % 7).encode())
+        assert offsets(checkpoint, 0).watermark_ms == 7
