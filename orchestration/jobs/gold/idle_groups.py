@@ -21,8 +21,8 @@ from silver.metric import Metric
 LONG_AGO = -(2**62)
 SECOND = 1_000_000
 NEWEST = """
-  select arrow_cast(max({clock}), 'Int64') as newest, max(ingested_at) > {then} as has_come from (
-    select unnest(groups) as device_group, metric, event_time, ingested_at from readings where event_time > {done} or ingested_at > {then}
+  select arrow_cast(max({clock}), 'Int64') as newest from (
+    select unnest(groups) as device_group, metric, event_time, ingested_at from readings where {which}
   ) where {counts}
 """
 
@@ -40,17 +40,21 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     metrics, lateness = [lake.conf.metrics[name] for group in groups for name in group.metrics], max(g.lateness_seconds for g in groups)
     reach, folder = timedelta(seconds=max(metric.longest_seconds for metric in metrics) + lateness), lake.conf.lake
     ticked = max((tick.event_time for tick in TICKS.rows(folder, [("stream", "=", stream)])), default=None)
-    # Only what came lately, or is newer than the last tick: that is in a few files, and all of silver takes longer the more there is.
     done = LONG_AGO if ticked is None else to_micros(ticked - reach)
     then = to_micros(now - timedelta(seconds=patience))
     counts = " or ".join(f"{of_groups(names)} and metric in {literal(metrics)}" for metrics, names in by_metrics(groups).items())
     ahead = lake.conf.ahead_of(stream)
     clock = "event_time" if ahead is None else f"least(event_time, ingested_at + interval '{ahead} seconds')"
-    sql = NEWEST.format(clock=clock, counts=counts, done=instant(done), then=instant(then))
-    (answer,) = ask(sql, {"readings": open_table(lake.table_path("silver.readings"))}).read_all().to_pylist()
-    if answer["newest"] is None or answer["has_come"]:
+    readings = {"readings": open_table(lake.table_path("silver.readings"))}
+
+    def newest(which: str) -> int | None:
+        answer: int | None = ask(NEWEST.format(clock=clock, counts=counts, which=which), readings).read_all()["newest"][0].as_py()
+        return answer
+
+    # What came lately is in a few files. All of a busy stream that was never ticked is in all of them, so that is asked for last.
+    if newest(f"ingested_at > {instant(then)}") is not None or (last := newest(f"event_time > {instant(done)}")) is None:
         return False
-    event_time = max(_last_end(metric, from_micros(answer["newest"])) for metric in metrics) + timedelta(seconds=lateness)
+    event_time = max(_last_end(metric, from_micros(last)) for metric in metrics) + timedelta(seconds=lateness)
     if ticked is not None and event_time <= ticked:
         return False
     TICKS.append(folder, [Tick(stream, event_time, now)])
