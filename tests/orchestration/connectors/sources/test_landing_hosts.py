@@ -16,6 +16,7 @@ from orchestration.errors import TidemarkError
 from orchestration.flow import Intake
 from orchestration.location import lake_at
 from orchestration.storage.delta import rows_of
+from orchestration.storage.lease import sole_writer
 from orchestration.stores.object_store import ObjectStore
 from orchestration.supervisor.run import run_once
 from tests.collectors import collecting, write_conf
@@ -40,9 +41,10 @@ def move_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moved:
 
 def bronze(made: Conf) -> list[bytes]:
     """What bronze has after a run of it alone."""
-    lake = Lake(made)
-    intake = Intake("bronze.events", (lake.tables["bronze.events"],), sources=lambda: sources(made))
-    run_once(lake, [intake], Progress(["bronze.events"]), threading.Event())
+    with sole_writer(made.lake):
+        lake = Lake(made)
+        intake = Intake("bronze.events", (lake.tables["bronze.events"],), sources=lambda: sources(made))
+        run_once(lake, [intake], Progress(["bronze.events"]), threading.Event())
     return sorted(row["payload"] for row in rows_of(lake.table_path("bronze.events"), ["payload"]))
 
 
