@@ -18,7 +18,7 @@ from orchestration.storage.held_leases import HeldLease, lease_above
 OF_HOLDER = re.compile(
     r"/(bronze/events|silver/(readings|quarantine|late|duplicates|references)|gold/\w+"
     r"|ops/(clock|confs|dead_letters|dead_rows|gaps|generations|ledger|maintenance|notifications|snapshots|ticks))$"
-    r"|/checkpoints/([^/]+/){1,2}[^/]+[.]json$|/(sources|fields)[.]json$"
+    r"|/checkpoints/(bronze|silver|gold)[.][^/]+/([^/]+/)?[^/]+[.]json$|/(sources|fields)[.]json$"
 )
 """Tables and state files that only the holder of the lease writes, in each generation."""
 _KEPT: WeakKeyDictionary[HeldLease, dict[Location, Any]] = WeakKeyDictionary()

@@ -167,14 +167,18 @@ def test_a_state_file_is_read_once_and_again_when_it_was_written(lake: Location,
         file.write(Generation(4, 5))
 
 
-def test_a_state_file_that_any_process_writes_is_read_each_time(lake: Location) -> None:
-    file = StateFile(lake / "generations/proposed.json", Generation, "Ask again.")
-    with sole_writer(lake):
+@pytest.mark.parametrize("folder", ["", "checkpoints/lake", "bronze/events"])
+@pytest.mark.parametrize("name", ["generations/proposed.json", "retries/request.json", "outages/source/plant.json"])
+def test_a_state_file_that_any_process_writes_is_read_each_time_wherever_the_lake_lies(lake: Location, folder: str, name: str) -> None:
+    elsewhere = lake / folder if folder else lake
+    file = StateFile(elsewhere / name, Generation, "Ask again.")
+    with sole_writer(elsewhere):
         assert file.read() is None
-        (lake / "generations/proposed.json").write(b'{"swap": 1, "generation": 2}')
-        assert (lake / "generations/proposed.json").exists()
-        with pytest.raises(TidemarkError, match="is damaged"):  # it has no digest: but it was read
+        file.location.write(b'{"swap": 1}')
+        with pytest.raises(TidemarkError, match="is damaged"):  # it was read: it has no digest
             file.read()
+    file.location.delete()
+    file.write(Generation(1, 2))
 
 
 def test_a_batch_of_a_checkpoint_is_read_once_until_its_checkpoint_begins_anew(lake: Location, proxy: Proxy) -> None:
