@@ -87,7 +87,7 @@ def test_a_write_whose_answer_is_lost_is_known_as_done(condition: Condition | st
 
 def test_of_many_that_create_a_file_at_once_one_does(store: Store) -> None:
     lake = _in(store)
-    for n in range(10):
+    for n in range(4):
         won, start = list[int](), Barrier(6)
 
         def create(writer: int, n: int = n, won: list[int] = won, start: Barrier = start) -> None:

@@ -148,6 +148,7 @@ def test_the_process_of_a_connection_does_not_listen_and_ends_first_where_memory
 def test_a_connection_sees_what_its_own_user_does_and_of_others_that_they_are_there() -> None:
     activity = Activity(2)
     if (ann := os.fork()) == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # tests before this one may have left another
         signal.alarm(60)  # however the test ends
         activity.enter(Connection(user="ann", database="plant"))
         activity.runs("select 'é'" + "x" * 2000, "chart")
