@@ -5,6 +5,7 @@ Spark's own classes for it write a draft and copy it over whatever is there by t
 
 import hashlib
 import subprocess
+import sys
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,7 @@ def checkpoint_jar() -> Path:
     digest = hashlib.sha256(SOURCE.read_bytes() + version("pyspark").encode()).hexdigest()
     jar = cache() / "jars" / f"tidemark-checkpoints-{digest[:12]}.jar"
     if not jar.exists():
+        print(f"tidemark: compiling {SOURCE.name} for checkpoints in a store (once, about 5 s) ...", file=sys.stderr, flush=True)
         with sole_fetcher() as scratch:
             (scratch / SOURCE.name).write_bytes(SOURCE.read_bytes())
             _compile(scratch / SOURCE.name, scratch / jar.name)
