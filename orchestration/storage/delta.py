@@ -106,7 +106,6 @@ def open_table(path: Location, version: int | None = None) -> OpenTable:
 def committed(path: Location, table: OpenTable, made: Sequence[Transaction]) -> OpenTable:
     """Return a table after a commit of this process. One that is kept is in use by others, and stays at its version."""
     if is_kept(path):
-        forget(path)
         before, table = transactions(table), following(path, table)
         transactions(table).update(before | {one.app_id: one.version for one in made})
     else:

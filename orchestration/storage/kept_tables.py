@@ -1,6 +1,6 @@
 """Open tables, of which the holder of a lake in a store keeps some: each opening takes five requests and more."""
 
-from typing import Any
+from typing import Any, cast
 from weakref import ref
 
 from deltalake import DeltaTable
@@ -13,6 +13,10 @@ from orchestration.storage.kept import kept_beside, writing
 LOG = "_delta_log"
 """The folder of the log, in the folder of its table."""
 NONE_THERE = "{} is no table: no commit made one there."
+
+
+OLDER = "@"
+"""Below a table: the older version that was asked for last, such as the one that a query has read."""
 
 
 class _Table(DeltaTable):
@@ -46,10 +50,14 @@ def opened(path: Location, version: int | None) -> DeltaTable:
     with writing(path):  # or what another thread commits meanwhile would be hidden
         if path not in tables:
             tables[path] = _asked_if_there(path)
-        newest = tables[path]
-    if newest is None:
-        raise NoTableError(NONE_THERE.format(path))
-    return newest if version in {None, newest.version()} else asked(path, version)
+        newest, older = tables[path], tables.get(path / OLDER)
+        if newest is None:
+            raise NoTableError(NONE_THERE.format(path))
+        if version in {None, newest.version()}:
+            return cast(DeltaTable, newest)
+        if older is None or older.version() != version:
+            tables[path / OLDER] = older = asked(path, version)
+        return cast(DeltaTable, older)
 
 
 def _asked_if_there(path: Location) -> DeltaTable | None:
@@ -78,6 +86,7 @@ def asked(path: Location, version: int | None = None) -> _Table:
 
 def following(path: Location, table: DeltaTable) -> DeltaTable:
     """Return the version after a kept one. What others may read is not changed; what nobody reads any more is brought up to date."""
+    (kept_beside(path) or {}).pop(path, None)
     reader, handle = vars(table).pop("before", (None, None))
     if reader is None or reader() is not None:
         newest = asked(path)

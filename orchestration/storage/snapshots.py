@@ -7,11 +7,13 @@ it; what they hold beyond it is left out by bronze_batch. A row is written last,
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 
 from orchestration.errors import ConfError
 from orchestration.location import Location
-from orchestration.storage.delta import max_in_log, rows_of
+from orchestration.storage import kept_tables
+from orchestration.storage.delta import is_table, max_in_log, rows_of, table_id, version_of
 from orchestration.storage.log import Log
 from orchestration.storage.snapshot import Snapshot
 
@@ -65,6 +67,14 @@ def _is_followed(lake: Location, snapshot: Snapshot) -> bool:
 
 
 def _numbered(lake: Location, snapshot_id: int) -> Snapshot | None:
+    path = SNAPSHOTS.path(lake)
+    if kept_tables.is_kept(path) and is_table(path):  # whoever writes them reads the newest one again and again
+        return _read_once(lake, snapshot_id, table_id(path), version_of(path))
+    return next(iter(SNAPSHOTS.rows(lake, [("snapshot_id", "=", snapshot_id)])), None)
+
+
+@lru_cache(16)
+def _read_once(lake: Location, snapshot_id: int, _table_id: str, _version: int) -> Snapshot | None:
     return next(iter(SNAPSHOTS.rows(lake, [("snapshot_id", "=", snapshot_id)])), None)
 
 

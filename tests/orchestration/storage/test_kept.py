@@ -17,6 +17,8 @@ from orchestration.storage.generations import Generation, request_switch, switch
 from orchestration.storage.kept import delete_all
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import NOTES, Note
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import SNAPSHOTS, find_snapshot, is_kept
 from orchestration.storage.state_file import StateFile
 from orchestration.stores.object_store import ObjectStore
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
@@ -25,7 +27,7 @@ from tests.s3_proxy import Proxy
 ROWS = pa.table({"n": [1]})
 OF_HOLDER = ("bronze/events", "silver/late", "gold/alerts", "ops/ledger", "generations/2/silver/readings")
 OF_ANYBODY = ("silver/devices", "silver/device_corrections", "ops/notes", "ops/silences", "quality/results", "marts/hourly", "ops/new")
-LOG = "_delta_log"
+LOG, AT = "_delta_log", datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -71,6 +73,17 @@ def test_a_table_that_is_in_use_stays_at_its_version(lake: Location) -> None:
         assert (in_use.version(), in_use.count(), version_of(table)) == (1, 1, 2)
 
 
+def test_the_version_that_a_query_has_read_is_opened_once_while_its_table_grows(lake: Location, proxy: Proxy) -> None:
+    with sole_writer(lake):
+        for _ in range(3):
+            append_rows(table := lake / "bronze/events", ROWS)
+        assert (open_table(table, 2).version(), open_table(table, 2).count()) == (2, 2)
+        proxy.forget()
+        assert [open_table(table, version).count() for version in (2, 2, 3, 2)] == [2, 2, 3, 2] and not proxy.counts(LOG)
+        append_rows(table, ROWS)
+        assert [open_table(table, version).count() for version in (2, 3, 4)] == [2, 3, 4]
+
+
 def test_one_that_is_opened_once_for_a_work_has_the_commits_of_this_work(lake: Location) -> None:
     with sole_writer(lake), each_table_opened_once():
         append_rows(table := lake / "gold/alerts", ROWS)
@@ -98,7 +111,7 @@ def test_a_table_that_any_process_writes_is_asked_for_each_time(lake: Location, 
 
 
 def test_a_note_of_another_process_is_read_at_once(lake: Location) -> None:
-    noted = Note(at := datetime(2026, 1, 5, tzinfo=UTC), at, "a new oven", "kim", at)
+    noted = Note(AT, AT, "a new oven", "kim", AT)
     with sole_writer(lake):
         assert NOTES.newest(lake, 5) == []
         NOTES.append(lake, [noted])
@@ -129,7 +142,7 @@ def test_a_generation_that_was_built_meanwhile_is_as_its_replay_left_it(lake: Lo
         with sole_writer(lake / "generations"):
             append_rows(table, ROWS)
         request_switch(lake, Generation(1, 2))
-        assert switch(lake, datetime(2026, 1, 5, tzinfo=UTC)) is not None
+        assert switch(lake, AT) is not None
         assert version_of(table) == 1
 
 
@@ -191,3 +204,15 @@ def test_a_batch_of_a_checkpoint_is_read_once_until_its_checkpoint_begins_anew(l
         delete_all(checkpoint)
         (checkpoint / "offsets/0").write((entry % 7).encode())
         assert offsets(checkpoint, 0).watermark_ms == 7
+
+
+def test_a_holder_reads_a_snapshot_once_until_there_is_another(lake: Location, proxy: Proxy) -> None:
+    with sole_writer(lake):
+        for number in range(2):
+            SNAPSHOTS.append(lake, [Snapshot(number, AT, 1, 0, {}, {})])
+            proxy.forget()
+            newest = [find_snapshot(lake) for _ in range(3)]
+            assert [snapshot.snapshot_id for snapshot in newest if snapshot] == [number] * 3
+            assert proxy.counts("ops/snapshots/part").total() <= 3
+        SNAPSHOTS.delete(lake, "snapshot_id", [0])
+        assert not is_kept(lake, 0) and is_kept(lake, 1)
