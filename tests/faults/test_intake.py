@@ -21,7 +21,7 @@ FIRST_EVENTS = r"/bronze/events/_delta_log/0+1\.json$"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return events(tmp_path_factory.mktemp("events"), files=4, seed=1)
+    return events(tmp_path_factory.mktemp("events"), files=2, seed=1)
 
 
 @pytest.fixture
