@@ -42,6 +42,7 @@ COMMANDS = {
     "status": "Say how far each source and flow is: up or down, rows, last batch, watermark, lag.",
     "sinks": "Show how far each sink has come; send everything to a sink again.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",
+    "evaluate": "Judge labelled series by the detectors of anomalies, and count what they find.",
     "verify": "Recompute silver and gold from bronze, and compare every row.",
     "replay": "Build the next generation of silver and gold from bronze, and switch to it.",
     "generations": "List the generations of silver and gold, and which one is active.",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gold.anomalies.alarms import Alarmed, Rule, alarms
 from gold.anomalies.judging import PAST, Judged, judge
 from gold.anomalies.model import Model, Series, from_table, to_table, train
+from gold.anomalies.nab import counted
 from gold.anomalies.novelty import Memory
 from gold.anomalies.tail import Floats, tail_of
 
@@ -132,3 +133,22 @@ def test_a_new_value_and_a_new_step_are_novel_once_the_values_are_learned(cut: i
     assert np.isnan(surprises[:150]).all()
     assert surprises[150:, 0].argmax() == 250
     assert surprises.tobytes() == Memory(150).judge(values, series.ends).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("alarms_at", "score"),
+    [
+        ([], 0.0),  # nothing is told
+        ([200], 100.0),  # at its first row
+        ([299], 50 + 50 * (2 / (1 + np.exp(-0.05)) - 1) / (2 / (1 + np.exp(-5)) - 1)),  # at its last row: a hundredth of the window is left
+        ([100], -50 * 0.11),  # before any window
+        ([299 + 33], 50 * 0.11 * (2 / (1 + np.exp(5 * 33 / 99)) - 1)),  # a third of its length after the window
+        ([299 + 298], -50 * 0.11),  # more than three lengths after it
+        ([200, 250, 260], 100.0),  # the first alarm counts
+        ([5], 0.0),  # while it learns
+    ],
+)
+def test_an_early_alarm_scores_high_and_a_false_one_costs_by_its_distance_as_the_benchmark_of_numenta_says(
+    alarms_at: list[int], score: float
+) -> None:
+    assert counted(alarms_at, [(200, 299)], 600).normalized == pytest.approx(score)

@@ -1,0 +1,65 @@
+"""Series that are judged alone: each learns from its own beginning, by the defaults. Beside it, ways to alarm that know little. Pure."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from gold.anomalies.alarms import Rule, alarms
+from gold.anomalies.judging import PAST, judge
+from gold.anomalies.model import DAY, DECAYS, Series, train, two_largest
+from gold.anomalies.novelty import Memory
+
+NOVELTY_THRESHOLD, PAUSE = 2.0, 0.3
+"""PAUSE: vectors after an alarm of `novelty` without another one, as a share of those that it learned from."""
+ENOUGH, ENOUGH_VECTORS = 14 * DAY, 2000
+"""History from which one feature is judged by its season and its past, and not by novelty."""
+MOST_Z = 12.0
+Alarming = Callable[[Series, int], list[int]]
+"""Returns the rows of a series that are alarms; the first rows, so many, are for learning."""
+
+
+def by_default(series: Series, learned: int) -> list[int]:
+    """Judge by `residual` where there are several features or enough to learn from, else by `novelty`."""
+    features = series.values.shape[1]
+    if features == 1 and (learned < ENOUGH_VECTORS or series.ends[learned] - series.ends[0] < ENOUGH):
+        surprises = Memory(learned).judge(series.values[:, 0], series.ends)
+        rule = Rule(NOVELTY_THRESHOLD, PAUSE * learned, DECAYS * learned)
+        return _rows(alarms(rule, two_largest(surprises)).is_alarm)
+    past, rest = (Series(series.ends[part], series.values[part]) for part in (slice(learned), slice(learned, None)))
+    model = train([str(number) for number in range(features)], int(np.median(np.diff(series.ends))), [("", past)])
+    return [learned + row for row in _rows(judge(model, "", rest, past.values[-PAST:], None).is_alarm)]
+
+
+def moving_z(series: Series, learned: int) -> list[int]:
+    """Each feature against mean and deviation of its last rows, a tenth of the learned ones, at one alarm in what is learned."""
+    width = max(learned // 10, 10)
+    before = np.lib.stride_tricks.sliding_window_view(series.values, width, axis=0)[:-1]
+    spread = before.std(axis=2) + 1e-9 * (1 + np.abs(before.mean(axis=2)))
+    scores = np.nan_to_num((np.abs(series.values[width:] - before.mean(axis=2)) / spread).max(axis=1))
+    for threshold in np.arange(3.0, MOST_Z, 0.1).tolist():
+        rule = Rule(threshold, PAUSE * learned, DECAYS * learned)
+        if alarms(rule, scores[: learned - width]).is_alarm.sum() <= 1:
+            break
+    return [width + row for row in _rows(alarms(rule, scores).is_alarm)]
+
+
+def alarm_clock(series: Series, learned: int) -> list[int]:
+    """Alarm each half of the learning time, whatever the values are."""
+    return [*range(learned, len(series.ends), max(learned // 2, 1))]
+
+
+def always_quiet(_series: Series, _learned: int) -> list[int]:
+    return []
+
+
+def _rows(is_alarm: npt.NDArray[np.bool_]) -> list[int]:
+    return [int(row) for row in np.flatnonzero(is_alarm)]
+
+
+WAYS: dict[str, Alarming] = {
+    "default": by_default,
+    "moving z": moving_z,
+    "alarm clock": alarm_clock,
+    "always quiet": always_quiet,
+}

@@ -1,0 +1,1 @@
+"""How well anomalies are found in series whose faults are labelled."""
