@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +40,8 @@ NAME = "gold.amendments"
 FILE = "amendments.json"
 NOWHERE = GoldPosition(-1, 0, -1, -1)
 CONTENT = ("vector", "missing", "filled")
+LONG_SPAN, MOST_SPANS = 3_600, 64
+"""Windows that end within so many seconds are computed from all readings between them; others span by span."""
 Pair = tuple[pa.Table, pa.Table]
 
 
@@ -188,9 +191,7 @@ def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], step: Step
     rows = readings.unionByName(_late(lake, step.end).drop("cause", "retry"))
 
     def recompute(windows: DataFrame, first_end: int, last_end: int) -> DataFrame:
-        first, last = (F.timestamp_seconds(F.lit(seconds)) for seconds in (first_end - longest, last_end))
-        in_reach = rows.where(F.col("event_time").between(first, last))
-        return recomputed(in_reach, windows, groups, lake.conf.metrics)
+        return recomputed(rows.where(_in_reach(windows, first_end, last_end, longest)), windows, groups, lake.conf.metrics)
 
     linked = amended(lake, stream, groups, affected.rows, recompute, step.end.closed_until_ms * 1000)
     windows = recompute(affected.rows, affected.first_end, affected.last_end)
@@ -203,6 +204,17 @@ def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], step: Step
             Amendment(lake, stream, step.number, step.end.gold_batch).append(groups, made)
     finally:
         windows.unpersist()
+
+
+def _in_reach(windows: DataFrame, first_end: int, last_end: int, longest: int) -> Column:
+    """Whether a reading is near one of the windows: between old and new ones lies nearly all of the history. All in seconds."""
+    spans = [(first_end, last_end)]
+    if last_end - first_end > LONG_SPAN:
+        step = max(LONG_SPAN, (last_end - first_end) // MOST_SPANS)
+        numbers = windows.select(F.floor(F.unix_seconds("window_end") / step)).distinct().collect()
+        spans = [(number * step, (number + 1) * step) for (number,) in sorted(numbers)]
+    between = (map(F.timestamp_seconds, (F.lit(first - longest), F.lit(last))) for first, last in spans)
+    return reduce(or_, (F.col("event_time").between(*ends) for ends in between))
 
 
 def _flow(stream: str) -> str:

@@ -1,15 +1,20 @@
-"""What a step of amendments looks at, by the logs of tables written by hand."""
+"""What a step of amendments looks at, by the logs of tables written by hand; and a step with windows that are far apart."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold.amendments import NOWHERE, Step, _may_be_late
 from orchestration.storage.commit import append_rows
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.tables import ensure
-from tests.lakes import conf
+from tests.lakes import KITCHEN, conf, differences, event, land, minutes, run, table
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
 
 
 @pytest.mark.parametrize(("seen", "is_due"), [(-1, True), (0, False)])
@@ -21,3 +26,20 @@ def test_late_rows_of_the_first_micro_batch_of_a_generation_are_folded_in_once(s
     after = GoldPosition(seen, 0, 5, 5)
     assert _may_be_late(lake, "kitchen", Step(1, after, GoldPosition(1, 0, 6, 6))) == is_due
     assert not _may_be_late(lake, "presses", Step(1, NOWHERE, after))
+
+
+def test_late_rows_of_old_windows_are_folded_in_together_with_those_of_new_ones(spark: SparkSession, tmp_path: Path) -> None:
+    made = conf(tmp_path, groups={"kitchen": KITCHEN})
+    land(tmp_path, "1.json", [event("oven", "temperature", 20, time) for time in minutes(START, 60, step=10)])
+    run(made, spark)
+    late = [START + timedelta(minutes=minute, seconds=1) for minute in (5, 9, 180, 550)]
+    land(tmp_path, "2.json", [event("oven", "temperature", 1000, time) for time in late])
+    run(made, spark)
+    windows = table(made, "gold.kitchen_aggregates")
+    amended = windows[windows.revision == 1].sort_values("window_end")
+    assert [*zip(amended.window_end, amended["count"], strict=True)] == [
+        (START + timedelta(minutes=10), 3),
+        (START + timedelta(minutes=190), 2),
+        (START + timedelta(minutes=560), 2),
+    ]
+    assert differences(made) == []
