@@ -9,17 +9,21 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from orchestration.location import Location
 from orchestration.storage.damaged_logs import DamagedLogError
-from orchestration.storage.delta import OpenTable, actions, files_of, in_log, log_of, open_table
+from orchestration.storage.delta import INSTANT, OpenTable, actions, files_of, in_log, log_of, open_table
 from orchestration.storage.duckdb_view import sized_files
 from orchestration.storage.row_digest import INFO, row_digest
 from orchestration.storage.seals import touched_since
 from orchestration.utc import from_iso, to_micros
 
 COLUMNS = ("bronze_batch", "window_end", "registered_at")
+MINUTE, LONG_SPAN = 60_000_000, 3_600_000_000
+"""Microseconds. A file of which windows end within LONG_SPAN is one part."""
 Ends = Mapping[str, tuple[int, int]]
 """The least and the greatest value of each of COLUMNS that a log tells of a file; instants in microseconds since 1970."""
 UNKNOWN: Ends = {}
@@ -44,9 +48,20 @@ def changes(path: Location, since: int, until: int, at: datetime) -> list[Ends]:
         adds = {unquote(action["add"]["path"]): _ends(action["add"]) for action in entry if "add" in action}
         if not _is_rearranged(path, table, entry, live.intersection(adds)):
             gone = (ends_of.get(unquote(action["remove"]["path"]), UNKNOWN) for action in entry if "remove" in action)
-            changed += [*adds.values(), *gone]
+            changed += [*(part for name, ends in adds.items() for part in _parts(path / name, ends)), *gone]
         ends_of |= adds
     return changed
+
+
+def _parts(file: Location, ends: Ends) -> list[Ends]:
+    """Return ends of the minutes in which windows of a file end: an amendment has some of long ago beside new ones."""
+    first, last = ends.get("window_end", (0, 0))
+    if last - first <= LONG_SPAN or not file.exists():
+        return [ends]
+    with file.open_input() as source:
+        column = pq.read_table(source, columns=["window_end"])["window_end"].cast(INSTANT).cast(pa.int64())
+    minutes = np.unique(column.to_numpy() // MINUTE * MINUTE).tolist()
+    return [{**ends, "window_end": (minute, minute + MINUTE - 1)} for minute in minutes]
 
 
 def _is_rearranged(path: Location, table: OpenTable, entry: Iterable[Mapping[str, Any]], live: Collection[str]) -> bool:
