@@ -50,6 +50,7 @@ OTHERS = {
     "spark.executor.defaultJavaOptions": None,
     "spark.jars": None,
     "spark.master": "master",
+    "spark.sql.execution.arrow.compression.codec": None,
     "spark.sql.shuffle.partitions": "shuffle_partitions",
     "spark.sql.streaming.noDataMicroBatches.enabled": None,
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": None,

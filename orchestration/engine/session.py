@@ -23,6 +23,8 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # Plans of a few rows are not compiled: every batch has instants and numbers of its own in its code, so Spark finds none of it compiled
 # already (measured on 2 rows: 5 s instead of 2.7 s for a batch of gold).
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# Closed windows, which tasks send to the driver, repeat names and instants.
+OF_CLUSTER = {"spark.sql.execution.arrow.compression.codec": "zstd"}
 HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -55,7 +57,7 @@ def settings_of(engine: Engine, jars: Sequence[Path], store: S3A | None = None) 
     if engine.master is not None:
         # For executors, as their machines may have no cache of jars. Not on this machine alone: it would copy every jar at every start,
         # and hide its classes from a class-data archive.
-        settings |= {"spark.master": engine.master, "spark.jars": ",".join(map(str, [*jars, *(store.jars if store else [])]))}
+        settings |= {**OF_CLUSTER, "spark.master": engine.master, "spark.jars": ",".join(map(str, [*jars, *(store.jars if store else [])]))}
     elif SUBMITTED not in os.environ:
         settings["spark.master"] = f"local[{engine.cores}]"
     return settings
