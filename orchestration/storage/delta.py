@@ -18,6 +18,7 @@ from orchestration.storage.damaged_logs import NoTableError
 from orchestration.storage.kept import forget, writing
 from orchestration.storage.kept_tables import LOG as LOG  # noqa: PLC0414 - who reads logs asks here
 from orchestration.storage.kept_tables import following, is_kept, keep, opened, transactions
+from orchestration.stores.disk import DRAFT
 from orchestration.utc import from_micros, to_micros
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -294,5 +295,5 @@ def log_of(table: Location, version: int) -> Location:
 
 
 def is_draft(name: str) -> bool:
-    """Whether delta-rs is still writing the file, which then gets its name: `<name>#1`. A kill leaves it for ever."""
-    return "#" in name
+    """Whether the file is still being written, and gets its name then: delta-rs has `<name>#1`, a disk DRAFT. A kill leaves it for ever."""
+    return "#" in name or name.endswith(DRAFT)

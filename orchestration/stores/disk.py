@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs as pafs
 
+DRAFT = ".draft"
+"""Ends the name of a file that is being written."""
+
 
 @dataclass(frozen=True)
 class Disk:
@@ -50,7 +53,7 @@ class Disk:
             if before is not condition and before != condition:
                 raise ChangedError(f"{file} was changed meanwhile")
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f"{file.name}.draft")
+        draft = file.with_name(f"{file.name}{DRAFT}")
         draft.write_bytes(content)
         sync(draft)
         draft.replace(file)

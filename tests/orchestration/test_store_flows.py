@@ -31,17 +31,23 @@ COMMANDS = (
 )
 
 
+def brought_up(plant: Plant, files: list[Path], spark: SparkSession) -> None:
+    """Run all files with a sink and a rule that is too strict, and apply the rules again."""
+    plant.add_sink()
+    with sole_writer(plant.opened().conf.lake), Progress([AMENDMENTS]) as progress:
+        assert too_strict(plant, files, spark) > 0
+        retry_quarantine(Lake(plant.opened().conf, spark), Chosen(), progress)
+
+
 def test_a_lake_in_a_store_has_the_rows_of_one_on_a_disk_and_every_command_answers(
-    spark_in_store: SparkSession, store: Store, tmp_path: Path, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, store: Store, tmp_path: Path, tidemark: Tidemark, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "store" / "state"))
     files = events(tmp_path / "events", files=2, seed=1)
     on_disk, in_store = Plant(tmp_path / "disk"), Plant(tmp_path / "store", store=store)
-    for plant in (on_disk, in_store):
-        plant.add_sink()
-        with sole_writer(plant.opened().conf.lake), Progress([AMENDMENTS]) as progress:
-            assert too_strict(plant, files, spark_in_store) > 0
-            retry_quarantine(Lake(plant.opened().conf, spark_in_store), Chosen(), progress)
+    brought_up(on_disk, files, spark)
+    request.getfixturevalue("monkeypatch").setenv("XDG_STATE_HOME", str(tmp_path / "store" / "state"))
+    spark_in_store = request.getfixturevalue("spark_in_store")
+    brought_up(in_store, files, spark_in_store)
     assert_as_undisturbed(in_store, on_disk)
     assert far_side.wrong(in_store.opened().conf) == []
     with sole_writer(in_store.opened().conf.lake / FOLDER):

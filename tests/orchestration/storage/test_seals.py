@@ -126,11 +126,12 @@ def test_of_a_table_log_entries_may_go_before_a_checkpoint_and_files_that_no_ver
     assert damaged_files(path) == [Damage(file.local, "is gone")]
 
 
-def test_what_delta_rs_is_about_to_rename_is_not_sealed_and_not_missed_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["json#1", "crc.draft"])
+def test_what_is_about_to_be_renamed_is_not_sealed_and_not_missed_where_it_was(tmp_path: Path, ending: str) -> None:
     made = conf(tmp_path)
     path = Lake(made).table_path("ops.ticks")
     write_deltalake(path.local, pa.table({"n": [1]}), mode="append")
-    draft = path / "_delta_log" / f"{1:020d}.json#1"
+    draft = path / "_delta_log" / f"{1:020d}.{ending}"
     draft.local.write_text("{")
     Sealing(Lake(made), []).seal_finished_batches()
     assert f"_delta_log/{draft.name}" not in Seal(path).marks
