@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from io import RawIOBase
+from threading import local
 from typing import Any
 
 import duckdb
@@ -97,10 +98,10 @@ class TableFiles(AbstractFileSystem):  # type: ignore[misc]
 
 
 class TableFile(RawIOBase):
-    """A file that is open."""
+    """A file that is open. Threads of DuckDB share it, and each looks for a place before it reads: so each has a position of its own."""
 
     def __init__(self, files: TableFiles, path: str, size: int) -> None:
-        self._files, self._path, self.size, self._position = files, path, size, 0
+        self._files, self._path, self.size, self._of_thread = files, path, size, local()
 
     def readable(self) -> bool:
         return True
@@ -109,14 +110,15 @@ class TableFile(RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._position
+        return getattr(self._of_thread, "position", 0)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        self._position = (0, self._position, self.size)[whence] + offset
-        return self._position
+        self._of_thread.position = (0, self.tell(), self.size)[whence] + offset
+        return self.tell()
 
     def read(self, count: int = -1) -> bytes:
-        left = max(self.size - self._position, 0)
-        content = self._files.range(self._path, self._position, left if count < 0 else min(count, left))
-        self._position += len(content)
+        start = self.tell()
+        left = max(self.size - start, 0)
+        content = self._files.range(self._path, start, left if count < 0 else min(count, left))
+        self._of_thread.position = start + len(content)
         return content

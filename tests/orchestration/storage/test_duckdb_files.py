@@ -133,6 +133,17 @@ def test_threads_whose_queries_are_interrupted_get_right_answers_or_none(table: 
     assert {*answers} == {expected, True, "interrupted"}
 
 
+def test_threads_of_duckdb_that_share_an_open_file_read_each_from_where_it_looked(table: Table) -> None:
+    table.proxy.set_faults()
+    file = table.files.open(f"s3://{table.bucket}/t/4 [x].parquet")
+    whole, read = file.read(), list[bytes]()
+    file.seek(10)
+    other = threading.Thread(target=lambda: read.append(file.read(4)))
+    other.start()
+    other.join()
+    assert (read, file.read(4)) == ([whole[:4]], whole[10:14])
+
+
 def test_a_store_that_fails_ends_the_query_with_its_words_and_the_next_one_is_answered(table: Table) -> None:
     table.proxy.set_faults()
     with table.connect() as own:
