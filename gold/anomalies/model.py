@@ -51,14 +51,12 @@ def phase(step: int, ends: npt.NDArray[np.int64]) -> Floats | None:
 
 def train(features: Sequence[str], step: int, history: Iterable[tuple[str, Series]], per_week: float | None = None) -> Model:
     """Fit a model to the history of each entity. `per_week`: alarms of an entity and week that are planned; None: the default threshold."""
-    fitted, surprises, spans, scores = dict[str, Fitted](), list[npt.NDArray[np.float64]](), list[float](), dict[str, list[Floats]]()
-    vectors = 0
+    fitted, scores, weeks, vectors = dict[str, Fitted](), dict[str, list[Floats]](), 0.0, 0
     for entity, series in history:
         fitted[entity], of_entity = fit(series.values, phase(step, series.ends))
         for name, of_family in of_entity.items():
             scores.setdefault(name, []).append(of_family)
-        vectors = max(vectors, len(series.ends))
-        spans.append((series.ends[-1] - series.ends[0]) / WEEK)
+        vectors, weeks = max(vectors, len(series.ends)), weeks + float(series.ends[-1] - series.ends[0]) / WEEK
     tails = {name: tail_of(np.concatenate(of_family)) for name, of_family in scores.items()}
     rule = Rule(THRESHOLD, PAUSE_DAYS * DAY / step, DECAYS * vectors)
     if per_week is not None:
@@ -66,7 +64,7 @@ def train(features: Sequence[str], step: int, history: Iterable[tuple[str, Serie
             two_largest(np.stack([tails[name].surprise(of_family) for name, of_family in zip(scores, of_entity, strict=True)], axis=1))
             for of_entity in zip(*scores.values(), strict=True)
         ]
-        rule = _planned(rule, surprises, per_week * sum(spans))
+        rule = _planned(rule, surprises, per_week * weeks)
     return Model(tuple(features), step, rule, tails, fitted)
 
 
