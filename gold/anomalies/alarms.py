@@ -47,15 +47,16 @@ def alarms(rule: Rule, scores: Floats, before: Alarmed = Alarmed()) -> Alarms:
     is_alarm = np.zeros(len(scores), bool)
     last = np.full(len(scores), -before.ago - 1)  # where the last alarm before a vector is
     rise, score = np.full(len(scores), before.rise), np.full(len(scores), before.score)
+    rises = list[float]()
     for at in np.flatnonzero(scores >= rule.threshold).tolist():
         ago = at - last[at]
         raised = rise[at] * np.exp(-ago / rule.decay)
         if scores[at] >= rule.threshold + raised and (ago > rule.pause or scores[at] > score[at] * WORSE):
             is_alarm[at] = True
-            last[at + 1 :], rise[at + 1 :], score[at + 1 :] = at, min(raised + RISE, HIGHEST_RISE), scores[at]
+            rises.append(min(raised + RISE, HIGHEST_RISE))
+            last[at + 1 :], rise[at + 1 :], score[at + 1 :] = at, rises[-1], scores[at]
     since = np.arange(len(scores)) - last
     thresholds = rule.threshold + rise * np.exp(-since / rule.decay)
     after = np.stack([rise, score, since], axis=1)
-    new = thresholds[is_alarm] - rule.threshold + RISE
-    after[is_alarm] = np.stack([np.minimum(new, HIGHEST_RISE), scores[is_alarm], np.zeros(len(new))], axis=1)
+    after[is_alarm] = np.stack([np.array(rises), scores[is_alarm], np.zeros(len(rises))], axis=1)
     return Alarms(is_alarm, thresholds, after)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gold.anomalies.alarms import Alarmed, Rule, alarms
@@ -43,6 +43,7 @@ def judged_in_pieces(model: Model, series: Series, cuts: Sequence[int]) -> list[
     return pieces
 
 
+@example(cuts=[201, 394])  # right behind an alarm
 @given(cuts=st.lists(st.integers(0, 400), max_size=7).map(sorted))
 def test_rows_are_the_same_to_the_last_bit_however_vectors_are_cut(model: Model, cuts: list[int]) -> None:
     series = plant(400, 7, 1500)
