@@ -3,7 +3,8 @@
 Scores come in order of time, cut anywhere: all that an alarm leaves is `Alarmed`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -60,3 +61,12 @@ def alarms(rule: Rule, scores: Floats, before: Alarmed = Alarmed()) -> Alarms:
     after = np.stack([rise, score, since], axis=1)
     after[is_alarm] = np.stack([np.array(rises), scores[is_alarm], np.zeros(len(rises))], axis=1)
     return Alarms(is_alarm, thresholds, after)
+
+
+def with_threshold(rule: Rule, thresholds: Iterable[float], scores: Sequence[Floats], most: float) -> Rule:
+    """Return the rule with the lowest of ascending thresholds that raises at most so many alarms in all scores, else the highest."""
+    for threshold in thresholds:
+        rule = replace(rule, threshold=threshold)
+        if sum(int(alarms(rule, of_entity).is_alarm.sum()) for of_entity in scores) <= most:
+            break
+    return rule

@@ -5,16 +5,18 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gold.anomalies.alarms import Rule, alarms
+from gold.anomalies.alarms import Rule, alarms, with_threshold
 from gold.anomalies.judging import PAST, judge
-from gold.anomalies.model import DAY, DECAYS, Series, train, two_largest
+from gold.anomalies.model import DECAYS, Series, train, two_largest
 from gold.anomalies.novelty import Memory
+from gold.anomalies.residual import DAY
 
 NOVELTY_THRESHOLD, PAUSE = 2.0, 0.3
 """PAUSE: vectors after an alarm of `novelty` without another one, as a share of those that it learned from."""
 ENOUGH, ENOUGH_VECTORS = 14 * DAY, 2000
 """History from which one feature is judged by its season and its past, and not by novelty."""
-MOST_Z = 12.0
+Z = np.arange(3.0, 12.0, 0.1)
+"""Thresholds of `moving_z`."""
 Alarming = Callable[[Series, int], list[int]]
 """Returns the rows of a series that are alarms; the first rows, so many, are for learning."""
 
@@ -37,10 +39,7 @@ def moving_z(series: Series, learned: int) -> list[int]:
     before = np.lib.stride_tricks.sliding_window_view(series.values, width, axis=0)[:-1]
     spread = before.std(axis=2) + 1e-9 * (1 + np.abs(before.mean(axis=2)))
     scores = np.nan_to_num((np.abs(series.values[width:] - before.mean(axis=2)) / spread).max(axis=1))
-    for threshold in np.arange(3.0, MOST_Z, 0.1).tolist():
-        rule = Rule(threshold, PAUSE * learned, DECAYS * learned)
-        if alarms(rule, scores[: learned - width]).is_alarm.sum() <= 1:
-            break
+    rule = with_threshold(Rule(0.0, PAUSE * learned, DECAYS * learned), Z.tolist(), [scores[: learned - width]], 1)
     return [width + row for row in _rows(alarms(rule, scores).is_alarm)]
 
 
@@ -54,7 +53,8 @@ def always_quiet(_series: Series, _learned: int) -> list[int]:
 
 
 def _rows(is_alarm: npt.NDArray[np.bool_]) -> list[int]:
-    return [int(row) for row in np.flatnonzero(is_alarm)]
+    rows: list[int] = np.flatnonzero(is_alarm).tolist()
+    return rows
 
 
 WAYS: dict[str, Alarming] = {

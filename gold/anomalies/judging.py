@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gold.anomalies.alarms import Alarmed, alarms
 from gold.anomalies.model import Model, Series, phase, stuck, two_largest
-from gold.anomalies.residual import LAGS, score, stands
+from gold.anomalies.residual import LAGS, held, score, stands, with_past
 from gold.anomalies.tail import Floats
 
 PAST = 2 * LAGS
@@ -37,8 +37,7 @@ def judge(model: Model, entity: str, series: Series, past: Floats, carry: Floats
     """Judge vectors in order of time. `past`: values of the last PAST vectors before them, or of all; `carry`: that of the last one."""
     fitted, values = model.fitted[entity], series.values
     families = len(fitted.families)
-    before = past if len(past) else values[:1]
-    whole = np.vstack([np.repeat(before[:1], PAST - len(before), axis=0), before, values])
+    whole = with_past(np.vstack([past, values]), PAST - len(past))
     means, rule, stood, last = _nothing(values.shape[1]) if carry is None else np.split(carry, _places(families, values.shape[1]))
     scored = score(fitted, whole, phase(model.step, series.ends), means)
     surprises = np.stack([model.tails[name].surprise(scored.scores[:, n]) for n, name in enumerate(fitted.families)], axis=1)
@@ -47,11 +46,12 @@ def judge(model: Model, entity: str, series: Series, past: Floats, carry: Floats
     scores = two_largest(np.column_stack([surprises, stuck_now.max(axis=1)]))
     scores = np.where(np.isnan(surprises[:, 0]), np.nan, scores)
     raised = alarms(model.rule, scores, Alarmed(*rule))
-    number = np.nan_to_num(surprises).argmax(axis=1)
+    certain = np.nan_to_num(surprises)
+    number = certain.argmax(axis=1)
     rows = np.arange(len(values))
     residuals = np.stack([*scored.residuals.values()], axis=1)[rows, number]
     spreads = np.stack([family.spread for family in fitted.families.values()])[number] * fitted.scale.spread
-    is_stuck = stuck_now.max(axis=1) > np.nan_to_num(surprises).max(axis=1)
+    is_stuck = stuck_now.max(axis=1) > certain.max(axis=1)
     weights = np.where(is_stuck[:, None], stuck_now, residuals**2)
     total = np.nansum(weights, axis=1, keepdims=True)
     return Judged(
@@ -61,7 +61,7 @@ def judge(model: Model, entity: str, series: Series, past: Floats, carry: Floats
         np.where(is_stuck[:, None] & (stuck_now > 0), np.nan, values - residuals * spreads),
         np.where(np.isnan(residuals), np.nan, BAND * spreads),
         np.where(np.isnan(values), np.nan, weights / np.where(total > 0, total, 1.0)),
-        np.hstack([scored.means, raised.after, stand, _kept(values, last)]),
+        np.hstack([scored.means, raised.after, stand, held(np.vstack([last, values]))[0][1:]]),
     )
 
 
@@ -71,10 +71,3 @@ def _nothing(features: int) -> tuple[None, tuple[()], Floats, Floats]:
 
 def _places(families: int, features: int) -> list[int]:
     return [families, families + 3, families + 3 + features]
-
-
-def _kept(values: Floats, last: Floats) -> Floats:
-    """Return for each vector the last value of each feature that was there."""
-    rows = np.vstack([last, values])
-    newest = np.maximum.accumulate(np.where(np.isnan(rows), 0, np.arange(len(rows))[:, None]), axis=0)
-    return np.take_along_axis(rows, newest, axis=0)[1:]

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gold.anomalies.alarms import Rule, alarms
-from gold.anomalies.residual import LAGS, Family, Fitted, Scale, fit, phase_of
+from gold.anomalies.alarms import Rule, with_threshold
+from gold.anomalies.residual import DAY, LAGS, Family, Fitted, Scale, fit, phase_of
 from gold.anomalies.tail import MOST, Floats, Tail, tail_of
 
 THRESHOLD = 2.5
 THRESHOLDS = np.arange(1.5, 6.01, 0.1)
 """Candidates: the lowest is taken that raises no more alarms in the training than are planned."""
 PAUSE_DAYS, DECAYS = 1.0, 6.0
-DAY, WEEK = 86_400_000_000, 604_800_000_000
+WEEK = 7 * DAY
 STUCK = 5.0
 """The surprise of a value that stands twice as long as the longest of the training."""
 
@@ -64,7 +64,7 @@ def train(features: Sequence[str], step: int, history: Iterable[tuple[str, Serie
             two_largest(np.stack([tails[name].surprise(of_family) for name, of_family in zip(scores, of_entity, strict=True)], axis=1))
             for of_entity in zip(*scores.values(), strict=True)
         ]
-        rule = _planned(rule, surprises, per_week * weeks)
+        rule = with_threshold(rule, THRESHOLDS.tolist(), surprises, per_week * weeks)
     return Model(tuple(features), step, rule, tails, fitted)
 
 
@@ -77,15 +77,6 @@ def two_largest(surprises: Floats) -> Floats:
 def stuck(model: Fitted, stands: Floats) -> Floats:
     """Return the surprise of the time for which each value has stood."""
     return np.clip(STUCK * np.log2((stands + 1) / (model.longest + 2)), 0.0, MOST)
-
-
-def _planned(rule: Rule, surprises: Sequence[Floats], alarms_planned: float) -> Rule:
-    """Choose the lowest threshold that raises no more alarms than are planned, by the rule itself."""
-    for threshold in THRESHOLDS.tolist():
-        chosen = Rule(threshold, rule.pause, rule.decay)
-        if sum(int(alarms(chosen, of_entity).is_alarm.sum()) for of_entity in surprises) <= alarms_planned:
-            break
-    return chosen
 
 
 def to_table(model: Model) -> pa.Table:

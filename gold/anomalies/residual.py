@@ -99,10 +99,14 @@ def scale_of(values: Floats) -> Scale:
 def inputs(scale: Scale, values: Floats) -> Floats:
     """Scale values; in place of a hole is the last value of the LAGS rows before, or the middle."""
     rows = scale.scaled(values)
-    number = np.arange(len(rows))[:, None]
-    newest = np.maximum.accumulate(np.where(np.isnan(rows), -1, number), axis=0)
-    kept = np.take_along_axis(rows, np.maximum(newest, 0), axis=0)
-    return np.where((newest < 0) | (number - newest > LAGS), 0.0, kept)
+    kept, newest = held(rows)
+    return np.where((newest < 0) | (np.arange(len(rows))[:, None] - newest > LAGS), 0.0, kept)
+
+
+def held(rows: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return for each row and feature the last value that was there, NaN for none, and its row, -1 for none."""
+    newest = np.maximum.accumulate(np.where(np.isnan(rows), -1, np.arange(len(rows))[:, None]), axis=0)
+    return np.take_along_axis(rows, np.maximum(newest, 0), axis=0), newest
 
 
 def design(rows: Floats, phase: Floats | None) -> Floats:
@@ -115,9 +119,9 @@ def design(rows: Floats, phase: Floats | None) -> Floats:
     return np.hstack([rows[LAGS:], rows[LAGS - 1 : -1], rows[LAGS - 2 : -2], mean / LAGS, *waves, np.ones((count, 1))])
 
 
-def with_past(values: Floats) -> Floats:
-    """Put before the first values of an entity what is taken for their past."""
-    return np.vstack([np.repeat(values[:1], LAGS, axis=0), values])
+def with_past(values: Floats, count: int) -> Floats:
+    """Put before the first values of an entity what is taken for so many vectors of their past."""
+    return np.vstack([np.repeat(values[:1], count, axis=0), values])
 
 
 def smoothed(scores: Floats, level: float) -> Floats:
@@ -144,7 +148,7 @@ def fit(values: Floats, phase: Floats | None) -> tuple[Fitted, dict[str, Floats]
     Returns with it the scores out of fold, by family: those of the rows of one fold by regressions of the others.
     """
     scale, is_hole = scale_of(values), np.isnan(values)
-    rows = design(inputs(scale, with_past(values)), phase)
+    rows = design(inputs(scale, with_past(values, LAGS)), phase)
     features, ends = values.shape[1], np.linspace(0, len(rows), FOLDS + 1).astype(int)
     folds = [slice(*fold) for fold in pairwise(ends)]
     sums = [rows[fold].T @ rows[fold] for fold in folds]

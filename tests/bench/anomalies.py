@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from gold.anomalies.alarms import Rule, alarms
+from gold.anomalies.alarms import Rule, alarms, with_threshold
+from gold.anomalies.alone import Z
 from gold.anomalies.judging import Judged, judge
 from gold.anomalies.model import Series, train
-from orchestration.connectors.simulator.faults import FAULTS, Fault, Floats, Site, plant
+from gold.anomalies.tail import Floats
+from orchestration.connectors.simulator.faults import FAULTS, Fault, Site, plant
 from tests.bench.script import narrow_table, parser_for, script, write_report
 
 DAY, FEATURES, LEARNED = 144, 8, 14 * 144
@@ -104,10 +106,8 @@ def moving_z(devices: list[Device]) -> list[list[Alarm]]:
         days = np.lib.stride_tricks.sliding_window_view(device.values, DAY, axis=0)[:-1]
         z = np.abs(device.values[DAY:] - days.mean(axis=2)) / (days.std(axis=2) + 1e-9)
         scores.append(z.max(axis=1))
-    for threshold in np.arange(3.0, 12.0, 0.1):
-        rule = Rule(float(threshold), DAY, 6 * LEARNED)
-        if sum(alarms(rule, score[: LEARNED - DAY]).is_alarm.sum() for score in scores) <= len(scores) * (LEARNED - DAY) / WEEK:
-            break
+    learned = [score[: LEARNED - DAY] for score in scores]
+    rule = with_threshold(Rule(0.0, DAY, 6 * LEARNED), Z.tolist(), learned, len(scores) * (LEARNED - DAY) / WEEK)
     return [[(int(at), -1) for at in np.flatnonzero(alarms(rule, score[LEARNED - DAY :]).is_alarm)] for score in scores]
 
 

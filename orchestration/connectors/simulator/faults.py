@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from orchestration.connectors.simulator.messages import Floats
 
 
 @dataclass(frozen=True)
