@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orchestration.location import Location
+from orchestration.storage.held_leases import lease_above
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,12 @@ class DataFile:
 
 
 def write_file(shape: FileShape, pieces: Iterator[pa.Table]) -> DataFile | None:
-    """Write rows of one partition, each piece a row group, as a file that no version of the table has yet; None where there are no rows."""
+    """Write rows of one partition, each piece a row group, as a file that no version of the table has yet; None where there are no rows.
+
+    HeldError where another process has taken over the lease: nobody would remove the file soon. A task of Spark cannot know.
+    """
+    if lease := lease_above(shape.folder):
+        lease.confirm()
     filled = filter(len, pieces)
     first = next(filled, None)
     if first is None:

@@ -27,4 +27,5 @@ def lake_content(plant: Plant) -> dict[str, str]:
 def assert_nothing_written_since(before: dict[str, str], plant: Plant) -> None:
     content = lake_content(plant)
     changed = {name for name in before.keys() | content.keys() if before.get(name) != content.get(name)}
-    assert {name for name in changed if not SAME_WHOEVER_WRITES.search(f"/{name}")} == set()
+    written = sorted(name for name in changed if not SAME_WHOEVER_WRITES.search(f"/{name}"))
+    assert not written, written

@@ -75,6 +75,7 @@ def test_a_holder_that_slept_too_long_writes_nothing_and_says_so(lake: Location)
             state.write({"by": "the first again"})
         append_rows(table, pa.table({"n": [1]}), "app", 0)
     assert (rows_of(table), state.read(), open_table(table).version()) == ([], {"by": "1"}, 0)
+    assert not [*table.glob("*.parquet")]
 
 
 def test_a_state_file_that_is_on_its_way_when_the_lease_is_taken_over_arrives_in_vain(lake: Location, proxy: Proxy) -> None:
