@@ -107,7 +107,7 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
-    from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
+    from orchestration.audit.reconciliation.gold_account import WRONG, gold_account, gold_discrepancies, open_gold_tables
     from orchestration.engine.lake import Lake
     from orchestration.storage.kept_confs import running_conf
     from orchestration.storage.snapshots import find_snapshot
@@ -115,7 +115,9 @@ def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     lake = Lake(running_conf(Lake.open(conf).conf))
     snapshot = find_snapshot(lake.conf.lake)
     tables = open_gold_tables(lake, snapshot, since) if snapshot else None
-    return ([], []) if tables is None else (gold_account(lake, tables), gold_discrepancies(tables))
+    rows = gold_account(lake, tables) if tables else []
+    is_wrong = any(row[wrong] for row in rows for wrong in WRONG)  # else the windows need not be counted once more
+    return rows, gold_discrepancies(tables) if tables and is_wrong else []
 
 
 def show_wrong(wrong: "Rows", format: str) -> None:

@@ -1,7 +1,8 @@
 """Views by SQL name: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -107,7 +108,8 @@ def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> 
 
 def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
     """Yield the views of tables of the generation, and of tables that no generation has. `text`: only of databases that it names."""
-    for name in sorted({*_names(lake, generation, text), *(snapshot.versions if snapshot else ())}):
+    pinned = snapshot.versions if snapshot else {}
+    for name in sorted({*_names(lake, generation, pinned, text), *pinned}):
         part = _part(lake, generation, snapshot, name)
         of_prefix = snapshot and part.version is not None and name.startswith(("bronze.", "silver.")) and name != CORRECTIONS
         bounds = [f"bronze_batch <= {snapshot.bronze_batch}"] if snapshot and of_prefix else []
@@ -118,10 +120,12 @@ def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None
                 yield view
 
 
-def _names(lake: Location, generation: Generation, text: str | None) -> Iterator[str]:
+def _names(lake: Location, generation: Generation, pinned: Iterable[str], text: str | None) -> Iterator[str]:
     """Yield the names of tables by their folders. In a store each database is a request; for a query that names none, all are made."""
     named = [name for name in (*DATABASES, "gold") if text and f"{name}." in text] or DATABASES
-    for database in (name for name in named if name != "gold"):
+    # Of a database of which the query names tables of the snapshot alone, no other is meant.
+    others = re.sub("|".join(rf"\b{re.escape(name)}\b" for name in pinned) or "$", "", text or "")
+    for database in (name for name in named if name != "gold" and (name in others or not text)):
         yield from (f"{database}.{folder.name}" for folder in lake.glob(f"{database}/*") if not folder.name.startswith("."))
     yield from (folder.replace("/", ".", 1) for folder in generation.places if folder.partition("/")[0] in named)
 

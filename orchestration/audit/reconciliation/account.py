@@ -36,8 +36,12 @@ SUMMED = {*COUNTED, *ALARMS, "waiting"}
 ROWS_AT_ONCE = 1_000_000
 """Rows of bronze and silver together: about 500 MB of memory."""
 
-SETTINGS = {"datafusion.execution.skip_physical_aggregate_schema_check": "true"}
-"""Else DataFusion refuses to count over a union of columns that differ in nothing but their comments."""
+SETTINGS = {
+    # Else DataFusion refuses to count over a union of columns that differ in nothing but their comments.
+    "datafusion.execution.skip_physical_aggregate_schema_check": "true",
+    # By default files of 1 MiB are shared out, and each thread asks a store for the end of the file.
+    "datafusion.optimizer.repartition_file_min_size": str(16 << 20),
+}
 
 Rows = list[dict[str, Any]]
 
