@@ -34,7 +34,6 @@ revision. Append only."""
 CARRY = pa.field(
     "carry", pa.list_(pa.float64()), metadata={"comment": "what the next window goes on from, where windows are a chain; in no view"}
 )
-"""The column that the table of AGGREGATES has beside these."""
 
 VECTORS = declared(
     DEVICE_GROUP,
@@ -59,12 +58,48 @@ LATE = declared(
 )
 """Grain: one reading of silver.readings and one window of it that was closed for the group when it came. Append only."""
 
+_NUMBERS = pa.list_(pa.float64())
+ANOMALIES = declared(
+    DEVICE_GROUP,
+    ("entity", pa.string(), "a device, or the group itself"),
+    *_WINDOW,
+    ("score", pa.float64(), "-log10 of the chance of a vector as odd as this one; null where there is none, see reason"),
+    ("threshold", pa.float64(), "an anomaly has at least this score; null without a score"),
+    ("is_anomaly", pa.bool_(), "whether the alarm rule alarms: once an event, not in quiet hours"),
+    ("reason", pa.string(), "of an anomaly: its first two features; without a score: learning or too few features; else null"),
+    ("expected", _NUMBERS, "what each feature of the vector was expected to be; null where that is not known"),
+    ("band", _NUMBERS, "half the width of what is usual around it; null where that is not known"),
+    ("share", _NUMBERS, "of each feature in the score, 0 to 1; null where the feature is missing or filled"),
+    ("model", pa.string(), "model_id in gold.models; null while there is none"),
+    ("shadow_score", pa.float64(), "by the model that runs beside it; null for none"),
+    *_VERSION,
+)
+"""Grain: one vector of a group with `anomalies`, per revision. Key: device_group, entity, window_start, revision. Append only.
+
+Revision 0 is judged with what was known when its window was closed; a higher one folds in late rows. Lists are parallel to `vector`.
+"""
+BESIDE = {
+    "aggregates": (CARRY,),
+    "anomalies": declared(
+        ("carry", _NUMBERS, "what the next vector of the entity goes on from; in no view"),
+        ("shadow_carry", _NUMBERS, "the same of the model that runs beside it; in no view"),
+    ),
+}
+"""Columns that tables of gold have beside those of their schema, by kind."""
+
 WINDOW_KEY = ("device_group", "device_id", "metric", "window_end")
 """The key of a row of gold.aggregates, beside its revision."""
 VECTOR_KEY = ("device_group", "entity", "window_end")
 """The key of a row of gold.vectors, beside its revision."""
-KINDS = {"aggregates": (AGGREGATES, WINDOW_KEY), "vectors": (VECTORS, VECTOR_KEY), "late": (LATE, ())}
-"""The tables of gold by name: their columns, and the key of which readers see the newest revision."""
+KINDS = {
+    "aggregates": (AGGREGATES, WINDOW_KEY),
+    "vectors": (VECTORS, VECTOR_KEY),
+    "late": (LATE, ()),
+    "anomalies": (ANOMALIES, VECTOR_KEY),
+}
+"""The tables of gold by name: their columns, and the key of which readers see the newest revision. The last one is there for streams that
+have a group with `anomalies`."""
+OF_EACH_STREAM = ("aggregates", "vectors", "late")
 
 FLOW = ("flow", pa.string(), "name in conf/flows.yml")
 _MEASURES = (

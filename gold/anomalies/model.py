@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from gold.anomalies.alarms import Rule, with_threshold
 from gold.anomalies.residual import DAY, LAGS, Family, Fitted, Scale, fit, phase_of
 from gold.anomalies.tail import MOST, Floats, Tail, tail_of
 
+RESIDUAL, NOVELTY = "residual", "novelty"
 THRESHOLD = 2.5
 THRESHOLDS = np.arange(1.5, 6.01, 0.1)
 """Candidates: the lowest is taken that raises no more alarms in the training than are planned."""
@@ -35,13 +36,18 @@ class Series:
 
 @dataclass(frozen=True)
 class Model:
-    """`features` in order; `step`: microseconds from one vector to the next; `tails`: by family, of all entities; `fitted`: by entity."""
+    """`detector`: see detectors.py. `features` in order; `step`: microseconds from one vector to the next.
 
+    Of `residual`: `tails` by family, of all entities; `fitted` by entity. Of `novelty`: `learning`, the vectors that it learns from.
+    """
+
+    detector: str
     features: tuple[str, ...]
     step: int
     rule: Rule
-    tails: Mapping[str, Tail]
-    fitted: Mapping[str, Fitted]
+    tails: Mapping[str, Tail] = field(default_factory=dict)
+    fitted: Mapping[str, Fitted] = field(default_factory=dict)
+    learning: int = 0
 
 
 def phase(step: int, ends: npt.NDArray[np.int64]) -> Floats | None:
@@ -65,7 +71,7 @@ def train(features: Sequence[str], step: int, history: Iterable[tuple[str, Serie
             for of_entity in zip(*scores.values(), strict=True)
         ]
         rule = with_threshold(rule, THRESHOLDS.tolist(), surprises, per_week * weeks)
-    return Model(tuple(features), step, rule, tails, fitted)
+    return Model(RESIDUAL, tuple(features), step, rule, tails, fitted)
 
 
 def two_largest(surprises: Floats) -> Floats:
@@ -95,7 +101,8 @@ def to_table(model: Model) -> pa.Table:
         }
         for entity, fitted in model.fitted.items()
     ]
-    facts = {"features": model.features, "step": model.step, "rule": asdict(model.rule), "past": LAGS}
+    facts = {"detector": model.detector, "features": model.features, "step": model.step, "rule": asdict(model.rule)}
+    facts |= {"past": LAGS, "learning": model.learning}
     tails = {name: asdict(tail) | {"quantiles": tail.quantiles.tolist()} for name, tail in model.tails.items()}
     return pa.Table.from_pylist(rows, _TABLE).replace_schema_metadata({"model": json.dumps(facts | {"tails": tails})})
 
@@ -105,7 +112,8 @@ def from_table(table: pa.Table) -> Model:
     facts = json.loads(table.schema.metadata[b"model"])
     tails = {name: Tail(**tail | {"quantiles": np.array(tail["quantiles"])}) for name, tail in facts["tails"].items()}
     fitted = {row["entity"]: _fitted(row, len(facts["features"])) for row in table.to_pylist()}
-    return Model(tuple(facts["features"]), facts["step"], Rule(**facts["rule"]), tails, fitted)
+    rule = Rule(**facts["rule"])
+    return Model(facts["detector"], tuple(facts["features"]), facts["step"], rule, tails, fitted, facts["learning"])
 
 
 _NUMBERS = pa.list_(pa.float64())

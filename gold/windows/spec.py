@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
 from expectations.settings import EntryName, Identifier, MetricName, OrAbsent, Seconds, Setting, Text, Unique, UniqueSome
+from gold.anomalies.spec import Anomalies
 from silver.aggregation import Aggregation
 from silver.metric import Metric
 
@@ -66,6 +67,8 @@ class Group(Setting):
         default=None, examples=[{"entity": "device", "max_fill_seconds": 1800}]
     )
     """The features of one entity at one window. Absent: no vectors."""
+    anomalies: OrAbsent[Anomalies] = Field(default=None, examples=[{"false_alarms_per_week": 1}])
+    """Judge each vector: gold.<group>_anomalies. Absent: vectors are not judged."""
     idle_close_seconds: OrAbsent[Seconds] = Field(default=None, examples=[900])
     """Close the last windows when nothing new came for this long; 0: at the end of each step, which suits files of a past that is over.
     Absent: they wait for newer readings."""

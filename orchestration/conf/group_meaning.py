@@ -1,6 +1,6 @@
 """Check groups.yml: features of vectors, and settings that a shared stream must share."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from expectations.wording import hint, quoted
 from gold.windows.spec import Group, Vector
@@ -18,7 +18,20 @@ def check_groups(groups: Mapping[str, Group], devices: Devices, declared: Declar
         if group.vector:
             members = [*of_groups.get(name, ()), *of_any] if group.vector.entity == "group" else []
             yield from _check_features(name, group.vector, list(group.metrics), members, declared)
+        if group.anomalies:
+            yield from _check_anomalies(name, group.anomalies.features, group.vector)
     yield from _check_streams(groups)
+
+
+def _check_anomalies(name: str, judged: Sequence[str], vector: Vector | None) -> Iterator[Finding]:
+    if vector is None:
+        yield Finding.of(("groups", name, "anomalies"), "judges vectors, and the group has none; declare its `vector`")
+        return
+    for at, feature in enumerate(judged):
+        if feature not in vector.features:
+            remedy = hint(feature, vector.features, "it has " + ", ".join(vector.features))
+            problem = f"names {quoted(feature)}, which is no feature of the vector; {remedy}"
+            yield Finding.of(("groups", name, "anomalies", "features"), problem, at)
 
 
 def _members(groups: Mapping[str, Group], devices: Devices, declared: Declared) -> tuple[dict[str, list[str]], list[str]]:

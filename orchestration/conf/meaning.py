@@ -126,7 +126,7 @@ def _absent_attribute(asked: Condition, sources: Mapping[str, SourceSettings]) -
 
 def _check_flows(flows: Mapping[str, FlowSpec], declared: Declared, attributes: Set[str]) -> Iterator[Finding]:
     """Names that SQL can tell apart, conditions over a reading, and keys that readings have."""
-    taken = {name.removeprefix("gold.") for name in declared.of_gold} | {*KINDS, *FLOW_KINDS, "alerts", "live"}
+    taken = {name.removeprefix("gold.") for name in declared.of_gold} | {*KINDS, *FLOW_KINDS, "alerts", "live", "models"}
     for name, flow in flows.items():
         is_of_visits = name.removesuffix("_visits") in flows and name.endswith("_visits")
         if name in taken or name.endswith("_history") or is_of_visits:

@@ -9,6 +9,7 @@ from pathlib import Path
 from expectations.rule import Rule
 from gold.alerts.spec import Alert, NoticePolicy
 from gold.flows.spec import FlowSpec
+from gold.schema import OF_EACH_STREAM
 from gold.windows.spec import Group, Late
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.devices import Device
@@ -167,6 +168,10 @@ class Conf:
     def table_of_flow(self) -> dict[str, str]:
         """The kind of table that each flow writes."""
         return {name: flow.table for name, flow in self.flows.items()}
+
+    def kinds_of(self, stream: str) -> list[str]:
+        """List the kinds of tables that a stream and what follows it write."""
+        return [*OF_EACH_STREAM, *(["anomalies"] if any(group.anomalies for group in self.streams[stream]) else [])]
 
     @cached_property
     def streams(self) -> dict[str, list[Group]]:

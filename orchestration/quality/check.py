@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from expectations.suite import Suite
-from gold.schema import CARRY, KINDS
+from gold.schema import BESIDE, KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import sentence_of
@@ -95,10 +95,10 @@ def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
     For flows the table of each kind, which holds those of all flows.
     """
     of_gold = {
-        f"gold.{name}_{kind}": schema.remove(0).append(CARRY) if kind == "aggregates" else schema.remove(0)
+        f"gold.{name}_{kind}": pa.schema([*schema.remove(0), *BESIDE.get(kind, ())])
         for name, group in conf.groups.items()
         for kind, (schema, _) in KINDS.items()
-        if group.vector or kind != "vectors"
+        if (group.vector or kind != "vectors") and (group.anomalies or kind != "anomalies")
     }
     declared = tables(conf, Generation()).items()
     return {name: table.schema for name, table in declared if not name.startswith("gold.") or name in conf.tables_of_incrementals} | of_gold

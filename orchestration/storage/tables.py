@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import Schema
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
-from gold.schema import ALERTS, CARRY, FLOW_KINDS, KINDS, WINDOW_KEY
+from gold.schema import ALERTS, BESIDE, FLOW_KINDS, KINDS, OF_EACH_STREAM, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -44,7 +44,7 @@ class LakeStore:
 
     def gold(self, stream: str) -> tuple[Table, Table, Table]:
         """Aggregates, vectors and late rows of the groups of a stream, among those of other streams."""
-        aggregates, vectors, late = (self.tables[self.generation.gold(stream, kind)] for kind in KINDS)
+        aggregates, vectors, late = (self.tables[self.generation.gold(stream, kind)] for kind in OF_EACH_STREAM)
         return aggregates, vectors, late
 
     def newest_gold_batch(self, stream: str, kind: str, version: int | None = None) -> int:
@@ -82,10 +82,10 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
         "silver.duplicates": (DUPLICATES, (*of_reading, "retry")),
     }
     for stream in conf.streams:
-        for kind, (schema, key) in KINDS.items():
+        for kind in conf.kinds_of(stream):
+            schema, key = KINDS[kind]
             of_key = (*key, "revision") if key else (*WINDOW_KEY,)
-            in_table = schema.append(CARRY) if kind == "aggregates" else schema
-            declared[generation.gold(stream, kind)] = in_table, (*of_key, "gold_batch")
+            declared[generation.gold(stream, kind)] = pa.schema([*schema, *BESIDE.get(kind, ())]), (*of_key, "gold_batch")
     for kind in {flow.table for flow in conf.flows.values()}:
         schema, key = FLOW_KINDS[kind]
         declared[f"gold.{kind}"] = schema, ("flow", *key)

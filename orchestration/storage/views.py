@@ -158,10 +158,13 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
 
 
 def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
-    """Alerts; each flow from the table of its kind, and all of one kind together."""
+    """Alerts; models of anomalies in their latest version; each flow from the table of its kind, and all of one kind together."""
     alerts = _part(plant.lake, generation, snapshot, "gold.alerts")
     if not (snapshot and alerts.version is None) and _is_there(alerts):
         yield View("gold.alerts", (alerts,))
+    models = Part(plant.lake / "gold" / "models")
+    if _is_there(models):
+        yield View("gold.models", (models,))
     for kind, (schema, _) in FLOW_KINDS.items():
         part = _part(plant.lake, generation, snapshot, f"gold.{kind}")
         flows = [flow for flow, table in plant.table_of_flow.items() if table == kind]
