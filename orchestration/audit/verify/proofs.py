@@ -16,8 +16,8 @@ from orchestration.storage.lake_layout import CORRECTIONS
 from orchestration.storage.ops_tables import PROOFS, Proof
 
 ROOT = Path(__file__).parents[3]
-EVALUATOR = ("orchestration/audit/verify", "expectations", "silver", "gold")
-"""Folders of the code that decides what `verify` finds: its own, decoders, and what a setting is."""
+EVALUATOR = ("orchestration/audit/verify/**/*.py", "expectations/**/*.py", "silver/**/*.py", "gold/*/spec.py")
+"""Files of the code that decides what `verify` finds: its own, decoders, and what a setting is."""
 
 
 def last_proof(snapshot: LakeSnapshot, conf: Conf) -> Proof | None:
@@ -46,7 +46,7 @@ def proof_of(snapshot: LakeSnapshot, conf: Conf, at: datetime, counts: tuple[int
 def evaluator() -> str:
     """Return the digest of the evaluator's code and of the version of DuckDB, which computes for it."""
     digest = hashlib.sha256(duckdb.__version__.encode())
-    for file in sorted(file for folder in EVALUATOR for file in (ROOT / folder).rglob("*.py")):
+    for file in sorted(file for pattern in EVALUATOR for file in ROOT.glob(pattern)):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
