@@ -58,8 +58,9 @@ audit: install ## name known holes of the locked versions, by PyPA's advisory da
 demo: install ## simulate 240,000 events, bring them through all layers, show the answers
 	$(call step,"start afresh: ./lake ./landing ./landing.truth ./artifacts")
 	rm -rf lake landing landing.truth artifacts
-	$(call step,"tidemark simulate: devices that behave like the field")
-	$(TIDEMARK) simulate --to landing --events 240000
+	$(call step,"tidemark simulate: devices that behave like the field, and one fault")
+	$(TIDEMARK) simulate --to landing --events 240000 --faults 1
+	cat landing.truth/_labels.csv
 	$(call step,"tidemark run --once: bronze -> silver -> gold")
 	$(TIDEMARK) run --once
 	$(call step,"tidemark status")

@@ -16,7 +16,7 @@ import click
 
 from expectations.wording import counted
 from orchestration.cli.option_types import PATH
-from orchestration.utc import from_iso
+from orchestration.utc import from_iso, from_micros, to_iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 DEFAULT_EVENTS = 240_000
 DEFAULT_INTERVAL = 60.0
 DEFAULT_FILES = 8
-DEVICES_FILE = "_devices.csv"
-"""Begins with an underscore, so that whoever reads the folder as Parquet passes over it."""
+DEVICES_FILE, LABELS_FILE = "_devices.csv", "_labels.csv"
+"""They begin with an underscore, so that whoever reads the folder as Parquet passes over them."""
 SHARE = click.FloatRange(0, 1)
 
 
@@ -87,21 +87,28 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option("--future", type=SHARE, default=0.00002, show_default="0.00002", help="Share dated 2099.")
 @click.option("--offline", type=SHARE, default=0.002, show_default=True, help="Share of the time without network; sent afterwards.")
+@click.option(
+    "--faults",
+    type=click.IntRange(min=0),
+    help="Plant N faults, of one device each, in the second half of the time; DIR.truth/_labels.csv says which and when.  [default: 0]",
+)
 @click.pass_obj
 def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     """Write events of simulated devices into a folder: daily cycle, noise, drift, faults, and a network that delays, repeats and breaks.
 
     What was sent, line by line, is written to DIR.truth (Parquet). A second run adds files and never overwrites one.
+    Faults are spikes, drifts, stuck values, dropouts, shifted cycles, swapped sensors, changed correlations and slow leaks.
 
     \b
     Example:
       tidemark simulate --to landing --events 240000
       tidemark simulate --to landing --rate 500
+      tidemark simulate --to landing --events 2000000 --faults 8
     """
     from orchestration.conf.load import load
     from orchestration.connectors.simulator.landing import Landing
 
-    for name in ("start", "interval", "files", "order") if options["rate"] else ():
+    for name in ("start", "interval", "files", "order", "faults") if options["rate"] else ():
         if options[name] is not None:
             raise click.UsageError(f"--{name} does not go with --rate, which writes a file every second with the events of that second")
     plan = _planned(load(obj["conf"]), options)
@@ -110,6 +117,8 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
         _feed(plan, landing, options, progress)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     click.echo(f"{counted(counts.total(), 'event')} in {folder} ({summary}); the truth about each is in {landing.truth.name}", err=True)
+    if plan.faults:
+        _add_labels(landing.truth / LABELS_FILE, plan)
     if options["count"]:
         devices = landing.truth / DEVICES_FILE
         _write_devices(devices, plan)
@@ -129,7 +138,8 @@ def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
         events = options["events"] or plan.WITHOUT_END
     odds = plan.Odds(**{name: options[name] for name in ("late", "duplicate", "malformed", "future", "offline")})
     shape, seed = options["shape"], options["seed"]
-    return plan.plan(conf, devices, events=events, seed=seed, start=start, interval_seconds=interval, shape=shape, odds=odds)
+    faults = options["faults"] or 0
+    return plan.plan(conf, devices, events=events, seed=seed, start=start, interval_seconds=interval, shape=shape, odds=odds, faults=faults)
 
 
 def _feed(plan: Plan, landing: Landing, options: dict[str, Any], progress: Callable[[Messages], None]) -> None:
@@ -177,3 +187,15 @@ def _write_devices(path: Path, plan: Plan) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["device_id", "zone", "groups"])
         writer.writerows([device.device_id, device.zone, ";".join(device.groups)] for device in plan.devices)
+
+
+def _add_labels(path: Path, plan: Plan) -> None:
+    """Add a row a fault: the device, the metric in which it is seen first, and the instants from which it is there and gone."""
+    is_new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([["entity", "begins_at", "ends_at", "kind", "metric"]] if is_new else [])
+        for fault in plan.faults:
+            device, metric = divmod(fault.series[0], len(plan.metrics))
+            instants = (to_iso(from_micros(plan.measured_us(tick, device))) for tick in (fault.begin, fault.end))
+            writer.writerow([plan.devices[device].device_id, *instants, fault.kind, plan.metrics[metric].name])

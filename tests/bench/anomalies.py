@@ -17,7 +17,7 @@ from gold.anomalies.alone import Z
 from gold.anomalies.judging import Judged, judge
 from gold.anomalies.model import Series, train
 from gold.anomalies.tail import Floats
-from orchestration.connectors.simulator.faults import FAULTS, Fault, Site, plant
+from orchestration.connectors.simulator.faults import FAULTS, Fault, drawn
 from tests.bench.script import narrow_table, parser_for, script, write_report
 
 DAY, FEATURES, LEARNED = 144, 8, 14 * 144
@@ -56,9 +56,21 @@ def plant_of(seed: int, devices: int) -> Iterator[Device]:
         values, faults = _values(rng, 2 * LEARNED), []
         if number < devices * 4 // 5:
             for early, late in ((300, 500), (1100, 1400)):
-                site = Site(values, DAY, rng, LEARNED + int(rng.integers(early, late)), int(rng.integers(FEATURES)))
-                faults.append(plant(kinds[number % len(kinds)], site))
+                begin, series = LEARNED + int(rng.integers(early, late)), np.roll(np.arange(FEATURES), -rng.integers(FEATURES)).tolist()
+                kind = kinds[number % len(kinds)]
+                faults.append(drawn(kind, rng, begin, series, window=1, day=DAY, deviation=1.0, longest=np.inf))
+                values = _with(faults[-1], values)
         yield Device(values, tuple(faults))
+
+
+def _with(planted: Fault, values: Floats) -> Floats:
+    """Return the values of a device with the fault."""
+    middle, spread = values.mean(axis=0), values.std(axis=0)
+    normal = (values - middle) / spread
+    levels = normal.copy()
+    planted.change(levels, np.arange(len(values)), lambda ticks, series: normal[ticks, series])
+    with_fault: Floats = levels * spread + middle
+    return with_fault
 
 
 def _values(rng: np.random.Generator, count: int) -> Floats:
@@ -127,14 +139,14 @@ def found(devices: list[Device], raised: list[list[Alarm]]) -> Iterator[tuple[st
     for device, of_device in zip(devices, raised, strict=True):
         for fault in device.faults:
             hits = [(at, series) for at, series in of_device if fault.begin <= at + LEARNED < fault.end + GRACE]
-            right = {fault.series} | ({(fault.series + 1) % FEATURES} if fault.kind == "swapped sensors" else set())
+            right = fault.series[: 2 if fault.kind == "swapped sensors" else 1]
             yield fault.kind, bool(hits), bool(hits) and hits[0][1] in right
 
 
 def single(device: Device) -> Device:
     """The series of the first fault alone, with the faults that are in it."""
-    series = device.faults[0].series if device.faults else 0
-    return Device(device.values[:, [series]], tuple(fault for fault in device.faults if fault.series == series))
+    series = device.faults[0].series[0] if device.faults else 0
+    return Device(device.values[:, [series]], tuple(fault for fault in device.faults if fault.series[0] == series))
 
 
 def measure(detector: Detector, seeds: range, devices: int, of: Callable[[Device], Device] = lambda device: device) -> Measured:

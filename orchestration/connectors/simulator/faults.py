@@ -1,114 +1,87 @@
-"""Labelled faults of devices: each changes values of one device from one instant on, and says which and for how long."""
+"""Labelled faults: for a time a device measures something else than it should. Levels are values in spans of a series, around 0.
 
-from collections.abc import Callable
+What is measured depends on the tick alone, so that time may be cut into any chunks.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from orchestration.connectors.simulator.messages import Floats
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Levels = Callable[[Ints, Ints], Floats]
+"""Levels without a fault at ticks, a row a tick, of these series, a column a series. Ticks may be before the first one."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Rows from `begin` to before `end` of a device are changed. `series`: that it is seen in first."""
+    """Ticks from `begin` to before `end` are changed. `series`: that in which it is seen first, then the others of the device.
+
+    `day`: ticks of a day. `deviation`: that of a level; its sign says whether the fault goes up.
+    """
 
     kind: str
     begin: int
     end: int
-    series: int
+    series: tuple[int, ...]
+    day: int
+    deviation: float
+
+    def change(self, levels: Floats, ticks: Ints, normal: Levels) -> None:
+        """Change levels of all series at ticks, a row a tick."""
+        kind, rows = FAULTS[self.kind], np.flatnonzero((self.begin <= ticks) & (ticks < self.end))
+        series = np.array(self.series[: kind.width])
+        levels[np.ix_(rows, series)] = kind.measured(self, ticks[rows, None], lambda at: normal(at, series))
+
+    def ramp(self, ticks: Ints) -> Floats:
+        """Rise from 0 at the begin to 1 at the end."""
+        return (ticks - self.begin) / (self.end - self.begin)
 
 
 @dataclass(frozen=True)
-class Site:
-    """A device in which a fault is planted: its values, a row a tick, a column a series; ticks of a day; random numbers."""
+class Kind:
+    """`days`: how long it lasts, more or less `vary`. `measured`: levels at ticks, by those that are normal.
 
-    values: Floats
-    day: int
-    rng: np.random.Generator
-    begin: int
-    series: int
+    `width`: how many series it changes; None: all of the device. `either_way`: it goes up or down.
+    """
 
-    @property
-    def deviation(self) -> float:
-        return float(self.values[:, self.series].std())
-
-    def rows(self, days: float) -> slice:
-        """Return rows from the begin on, at least one."""
-        return slice(self.begin, self.begin + max(1, round(days * self.day)))
-
-    def add(self, rows: slice, change: Floats | float) -> slice:
-        self.values[rows, self.series] += change
-        return rows
-
-    def sign(self) -> float:
-        return float(self.rng.choice([-1, 1]))
+    days: float
+    measured: Callable[[Fault, Ints, Callable[[Ints], Floats]], Floats | float]
+    width: int | None = 1
+    either_way: bool = False
+    vary: float = 0.0
 
 
-def _spike(site: Site) -> slice:
-    jitter = float(np.diff(site.values[:, site.series]).std()) / 1.4
-    return site.add(site.rows(1.5 / site.day), site.sign() * (2.5 * site.deviation + 4 * jitter))
+def _spike(fault: Fault, ticks: Ints, normal: Callable[[Ints], Floats]) -> Floats:
+    """Stand out of the noise from tick to tick as well."""
+    noise = np.diff(normal(np.arange(fault.begin - 1000, fault.begin)[:, None]), axis=0).std() / 1.4
+    return normal(ticks) + 2.5 * fault.deviation + math.copysign(4 * noise, fault.deviation)
 
 
-def _drift(site: Site) -> slice:
-    rows = site.rows(1)
-    return site.add(rows, site.sign() * np.linspace(0, 3, rows.stop - rows.start) * site.deviation)
-
-
-def _stuck(site: Site) -> slice:
-    rows = site.rows(1 / 3)
-    site.values[rows, site.series] = site.values[site.begin, site.series]
-    return rows
-
-
-def _dropout(site: Site) -> slice:
-    rows, values = site.rows(site.rng.uniform(0.04, 0.14)), site.values[:, site.series]
-    values[rows] = 0 if abs(values.mean()) > 3 * site.deviation else values.min() - 2 * site.deviation
-    return rows
-
-
-def _shifted(site: Site) -> slice:
-    """The day of the device comes a third later."""
-    rows, by = site.rows(1), round(0.3 * site.day)
-    site.values[rows] = site.values[rows.start - by : rows.stop - by].copy()
-    return rows
-
-
-def _swapped(site: Site) -> slice:
-    """Two sensors are connected crosswise; each is calibrated as the other."""
-    rows, other = site.rows(0.5), (site.series + 1) % site.values.shape[1]
-    pair = [site.series, other]
-    middle, spread = site.values[:, pair].mean(axis=0), site.values[:, pair].std(axis=0)
-    scaled = (site.values[rows][:, pair] - middle) / spread
-    site.values[rows, pair[0]], site.values[rows, pair[1]] = (scaled[:, [1, 0]] * spread + middle).T
-    return rows
-
-
-def _correlation(site: Site) -> slice:
-    """A sensor shows plausible values that have nothing to do with the others."""
-    rows = site.rows(0.5)
-    site.values[rows, site.series] = site.values[rows.start - 3 * site.day : rows.stop - 3 * site.day, site.series][::-1].copy()
-    return rows
-
-
-def _leak(site: Site) -> slice:
-    rows = site.rows(3)
-    return site.add(rows, -np.linspace(0, 2, rows.stop - rows.start) * site.deviation)
-
-
-FAULTS: dict[str, Callable[[Site], slice]] = {
-    "spike": _spike,
-    "drift": _drift,
-    "stuck": _stuck,
-    "dropout": _dropout,
-    "shifted cycle": _shifted,
-    "swapped sensors": _swapped,
-    "changed correlation": _correlation,
-    "slow leak": _leak,
+FAULTS = {
+    "spike": Kind(0, _spike, either_way=True),
+    "drift": Kind(1, lambda fault, ticks, normal: normal(ticks) + 3 * fault.deviation * fault.ramp(ticks), either_way=True),
+    "stuck": Kind(1 / 3, lambda fault, ticks, normal: normal(np.full((1, 1), fault.begin))),
+    "dropout": Kind(0.09, lambda fault, ticks, normal: -4 * fault.deviation, vary=0.05),
+    # The day of the device comes a third later.
+    "shifted cycle": Kind(1, lambda fault, ticks, normal: normal(ticks - round(0.3 * fault.day)), None),
+    # Two sensors are connected crosswise; each is calibrated as the other.
+    "swapped sensors": Kind(0.5, lambda fault, ticks, normal: normal(ticks)[:, ::-1], 2),
+    # A sensor shows plausible values that have nothing to do with the others: earlier ones, backwards.
+    "changed correlation": Kind(0.5, lambda fault, ticks, normal: normal(fault.begin + fault.end - 1 - ticks - 3 * fault.day)),
+    "slow leak": Kind(3, lambda fault, ticks, normal: normal(ticks) - 2 * fault.deviation * fault.ramp(ticks)),
 }
-"""Each changes the values of a site; returns the rows that it has changed."""
 
 
-def plant(kind: str, site: Site) -> Fault:
-    """Plant a fault in the values of a site, three days after their first at the earliest."""
-    rows = FAULTS[kind](site)
-    return Fault(kind, rows.start, rows.stop, site.series)
+def drawn(
+    kind: str, rng: np.random.Generator, begin: int, series: Sequence[int], *, window: int, day: int, deviation: float, longest: float
+) -> Fault:
+    """Draw a fault of at least two windows of so many ticks: one of them lies wholly within. It lasts at most `longest` ticks else."""
+    drawn_as = FAULTS[kind]
+    days = drawn_as.days + (rng.uniform(-drawn_as.vary, drawn_as.vary) if drawn_as.vary else 0)
+    sign = float(rng.choice([-1, 1])) if drawn_as.either_way else 1.0
+    end = begin + max(2 * window, round(min(days * day, longest)))
+    return Fault(kind, begin, end, tuple(series), day, sign * deviation)

@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestration.conf.model import Device
-from orchestration.connectors.simulator.plan import MICROSECONDS, Plan
+from orchestration.connectors.simulator.faults import Floats, Ints
+from orchestration.connectors.simulator.plan import DAY_US, MICROSECONDS, Plan, is_switch
 from silver.metric import Metric
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Messages = NDArray[np.void]  # One record a message. `value[j]` is a value of metric number `metric + j`, NaN where there is none.
 FUTURE_US = 4_070_908_800 * MICROSECONDS  # 2099-01-01
-YEAR_US = 365 * 86_400 * MICROSECONDS
+YEAR_US = 365 * DAY_US
 USUAL = {"degC": (17.0, 27.0), "%": (30.0, 70.0), "W": (200.0, 2000.0), "mm/s": (0.5, 6.0), "lux": (50.0, 600.0), "ppm": (400.0, 1200.0)}
 USUAL |= {"V": (225.0, 235.0), "bar": (1.0, 6.0)}
 USUAL |= {"oven degC": (160.0, 220.0), "fridge degC": (2.0, 8.0), "press degC": (35.0, 60.0), "pump degC": (25.0, 45.0)}
 """Usual values by unit, or by kind of device and unit; else those from the metric's minimum to its maximum."""
-DAY_US = 86_400 * MICROSECONDS
 CORRELATION = 0.95  # between a noise value and the one before
 NOISE_TICKS = 2**17  # ticks after which the noise of a series repeats
 STUCK_SHARE, STUCK_TICKS = 6e-4, 30
@@ -68,7 +66,7 @@ class Arrivals:
         # Long enough that most of what a device says afterwards is late.
         ticks = max(1, 3 * plan.lateness_us // plan.interval_us)
         self._outages = Spells(self._rng, plan.odds.offline, ticks, len(plan.devices))
-        self._first = math.ceil(plan.events / (1 + plan.odds.duplicate))
+        self._first = plan.first_sent
         self._ticks = self._sent = 0
         self._on_the_way = np.zeros(0, message_type(plan.width))
 
@@ -88,12 +86,11 @@ class Arrivals:
         return arrived[np.argsort(arrived["arrival_us"], kind="stable")]
 
     def _measured(self, count: int) -> Messages:
-        """The next `count` ticks in order of time. Devices take turns within an interval, so that they do not all speak at once."""
+        """The next `count` ticks in order of time."""
         plan, devices = self._plan, np.arange(len(self._plan.devices))
         ticks = np.arange(self._ticks, self._ticks + count)
         self._ticks += count
-        turn = devices * plan.interval_us // len(devices)
-        event = (plan.start_us + ticks[:, None] * plan.interval_us + turn) // 1000 * 1000
+        event = plan.measured_us(ticks[:, None], devices)
         arrival = event + self._outages.left(ticks) * plan.interval_us
         lines = plan.events_per_tick // len(devices)
         messages = np.zeros((count, len(devices), lines), self._on_the_way.dtype)
@@ -155,23 +152,30 @@ class Sensors:
         self._phase = rng.uniform(0, 2 * math.pi, len(pairs))
         self._scale = 10.0 ** np.clip(3 - np.ceil(np.log10(self._span)), 1, 9)
         self._low, self._high = np.array([_limits(metric) for _, metric in pairs]).T
-        # 0 or 1 without a unit: something is open or not.
-        self._is_switch = np.array([(metric.minimum, metric.maximum, metric.unit) == (0, 1, None) for _, metric in pairs])
+        self._is_switch = np.array([is_switch(metric) for _, metric in pairs])
         self._noise = 0.04 * _correlated(rng.standard_normal(NOISE_TICKS)) + 0.3 * (rng.random(NOISE_TICKS) < SPIKE_SHARE)
         self._offset = rng.integers(0, NOISE_TICKS, len(pairs))
         self._stuck = Spells(rng, STUCK_SHARE, STUCK_TICKS, len(pairs))
         self._dropout = Spells(rng, DROPOUT_SHARE, DROPOUT_TICKS, len(pairs))
+        self._faults = plan.faults
 
     def values(self, ticks: Ints) -> Floats:
         """Measure at ticks counted from the start of the simulation; a row a tick, a column a series."""
         stuck = self._stuck.left(ticks)
         # A stuck sensor repeats the value of the tick at which it got stuck.
         at = ticks[:, None] - np.where(stuck, STUCK_TICKS - stuck, 0)
-        noise = self._noise[(at + self._offset) % NOISE_TICKS]
-        level = 0.2 * np.sin(at * self._turn + self._phase) + 0.1 * np.sin(at * (self._turn / 30) + 2 * self._phase) + noise
+        level = self._levels(at, slice(None))
+        for fault in self._faults:
+            fault.change(level, ticks, self._levels)
         values = np.round((self._center + self._span * level) * self._scale) / self._scale
         values = np.where(self._is_switch, level > 0.15, np.clip(values, self._low, self._high))
         return np.where(self._dropout.left(ticks), np.nan, values)
+
+    def _levels(self, at: Ints, series: Ints | slice) -> Floats:
+        """Return values in spans of their series, around 0; a tick and a series each."""
+        phase, noise = self._phase[series], self._noise[(at + self._offset[series]) % NOISE_TICKS]
+        levels: Floats = 0.2 * np.sin(at * self._turn + phase) + 0.1 * np.sin(at * (self._turn / 30) + 2 * phase) + noise
+        return levels
 
 
 def _correlated(white: Floats) -> Floats:

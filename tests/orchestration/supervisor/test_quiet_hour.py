@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.connectors.simulator.messages import Arrivals, Defect, Floats, Ints, Kind, Messages
+from orchestration.connectors.simulator.faults import Floats, Ints
+from orchestration.connectors.simulator.messages import Arrivals, Defect, Kind, Messages
 from orchestration.connectors.simulator.plan import WITHOUT_END, Odds, Plan, plan
 from orchestration.jobs.watched_devices import Rest, Seen, SeenSource, WatchedDevices, add_rests, add_rows, add_sources
 from orchestration.supervisor.device_health import Context, problems_of_devices

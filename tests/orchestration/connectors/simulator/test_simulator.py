@@ -1,5 +1,6 @@
 """The simulator: what it writes, and that the truth beside it is true."""
 
+import hashlib
 import json
 import threading
 import time
@@ -70,6 +71,11 @@ def test_the_same_plan_gives_the_same_bytes_and_another_seed_gives_others(tmp_pa
     first, again, other = (written(tmp_path / name, planned(seed=seed))[0] for name, seed in (("a", 1), ("b", 1), ("c", 2)))
     assert first == again
     assert first != other
+
+
+def test_the_bytes_of_a_plan_without_faults_stay_as_they_were(tmp_path: Path) -> None:
+    lines, _ = written(tmp_path / "landing", planned())
+    assert hashlib.sha256(b"\n".join(lines)).hexdigest()[:16] == "34a8334e2ff00663"
 
 
 def test_a_default_event_reads_as_documented(tmp_path: Path) -> None:
@@ -255,6 +261,7 @@ def test_the_command_writes_events_the_truth_and_devices_to_load(tmp_path: Path)
     ("arguments", "message"),
     [
         (["--rate", "10", "--files", "3"], "--files does not go with --rate"),
+        (["--rate", "10", "--faults", "3"], "--faults does not go with --rate"),
         (["--order", "shuffled", "--files", "300"], "at most 256"),
         (["--start", "yesterday"], "not an ISO 8601 instant"),
         (["--late", "2"], "not in the range"),
