@@ -31,7 +31,7 @@ from orchestration.storage.generations import GENERATIONS
 from orchestration.storage.lanes import EVENTS, lanes_of, versions_with_state
 from orchestration.storage.log import Log, retained_since
 from orchestration.storage.marts import needed_snapshots
-from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, NOTES, OBJECTS, PROOFS, RUNS, TICKS
+from orchestration.storage.ops_tables import CLOCK, GAPS, LABELS, LEDGER, NOTES, OBJECTS, PROOFS, RUNS, TICKS
 from orchestration.storage.retention import (
     Position,
     RetentionNeeds,
@@ -80,6 +80,7 @@ LOGS = {
         DEAD_ROWS,
         RUNS,
         NOTES,
+        LABELS,
         PROOFS,
         ACKNOWLEDGEMENTS,
         SILENCES,

@@ -1,10 +1,11 @@
-"""Records of schema ops that several rooms use: ledger, ticks, clock of alerts, gaps, objects, jobs, notes, proofs. Instants in UTC."""
+"""Records of schema ops that several rooms use: ledger, ticks, clock, gaps, objects, jobs, notes, labels, proofs. Instants in UTC."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
 
+from orchestration.location import Location
 from orchestration.storage.log import Log
 
 LEDGER_FLOW = "silver.ledger"
@@ -78,6 +79,23 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Label:
+    """Grain: one judgement by a person on a time of one entity of a group. Of two on the same time the later one holds.
+
+    `is_fault`: whether there was a fault; `kind`: which one, in words of the person.
+    """
+
+    device_group: str
+    entity: str
+    begins_at: datetime
+    ends_at: datetime
+    is_fault: bool
+    kind: str
+    author: str
+    noted_at: datetime
+
+
+@dataclass(frozen=True)
 class Proof:
     """Grain: one `tidemark verify` that compared every table, or all that was new or changed since an earlier one.
 
@@ -121,4 +139,11 @@ GAPS = Log("ops.gaps", Gap, order="found_at", is_maintained=True)
 OBJECTS = Log("ops.objects", ClaimedObject, order="noted_at", is_maintained=True)
 RUNS = Log("ops.runs", RunOfJob, order="started_at")
 NOTES = Log("ops.notes", Note, order="noted_at")
+LABELS = Log("ops.labels", Label, order="noted_at")
 PROOFS = Log("ops.proofs", Proof, order="at")
+
+
+def labels(lake: Location, group: str) -> list[Label]:
+    """Return the labels of a group that hold, in order of time."""
+    last = {(label.entity, label.begins_at, label.ends_at): label for label in LABELS.rows(lake, [("device_group", "=", group)])}
+    return sorted(last.values(), key=lambda label: label.begins_at)
