@@ -10,6 +10,7 @@ from gold.anomalies.judging import PAST, judge
 from gold.anomalies.model import DECAYS, Series, train, two_largest
 from gold.anomalies.novelty import Memory
 from gold.anomalies.residual import DAY
+from gold.anomalies.tail import Floats
 
 NOVELTY_THRESHOLD, PAUSE = 2.0, 0.3
 """PAUSE: vectors after an alarm of `novelty` without another one, as a share of those that it learned from."""
@@ -34,13 +35,19 @@ def by_default(series: Series, learned: int) -> list[int]:
 
 
 def moving_z(series: Series, learned: int) -> list[int]:
-    """Each feature against mean and deviation of its last rows, a tenth of the learned ones, at one alarm in what is learned."""
-    width = max(learned // 10, 10)
+    """Alarm by `z_scores`, at one alarm in what is learned."""
+    scores = z_scores(series, learned)
+    rule = with_threshold(Rule(0.0, PAUSE * learned, DECAYS * learned), Z.tolist(), [scores[:learned]], 1)
+    return _rows(alarms(rule, scores).is_alarm)
+
+
+def z_scores(series: Series, learned: int) -> Floats:
+    """Compare each feature with mean and deviation of its last rows, a tenth of the learned ones; 0 for the first rows."""
+    width, scores = max(learned // 10, 10), np.zeros(len(series.ends))
     before = np.lib.stride_tricks.sliding_window_view(series.values, width, axis=0)[:-1]
     spread = before.std(axis=2) + 1e-9 * (1 + np.abs(before.mean(axis=2)))
-    scores = np.nan_to_num((np.abs(series.values[width:] - before.mean(axis=2)) / spread).max(axis=1))
-    rule = with_threshold(Rule(0.0, PAUSE * learned, DECAYS * learned), Z.tolist(), [scores[: learned - width]], 1)
-    return [width + row for row in _rows(alarms(rule, scores).is_alarm)]
+    scores[width:] = np.nan_to_num((np.abs(series.values[width:] - before.mean(axis=2)) / spread).max(axis=1))
+    return scores
 
 
 def alarm_clock(series: Series, learned: int) -> list[int]:
