@@ -46,6 +46,7 @@ ELSEWHERE = {
     r"tidemark up|tidemark (down|logs)": "tests/orchestration/service",
     r"tidemark run|tidemark (replay|generations|rollback)|tidemark simulate": "tests/orchestration/supervisor",
     r"tidemark (ledger|verify|quality)": "tests/orchestration/audit, tests/orchestration/quality",
+    r"tidemark evaluate kitchen|tidemark plot kitchen --anomalies": "tests/orchestration/audit, tests/orchestration/serving",
     r"tidemark quarantine retry|tidemark maintain": "tests/orchestration/jobs",
     r"tidemark lake copy": "tests/orchestration/storage/test_lake_copy.py",
     r"tidemark backfill": "tests/orchestration/jobs/test_backfill.py",

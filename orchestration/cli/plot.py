@@ -13,14 +13,16 @@ from orchestration.cli.option_types import FILE
 @click.option(
     "--entity", "entities", multiple=True, metavar="NAME", help="Only this entity; may be repeated.  [default: the first 12 by name]"
 )
-@click.option("--output", type=FILE, help="The PNG to write.  [default: artifacts/GROUP.png]")
+@click.option("--anomalies", is_flag=True, help="Up to three entities, the newest anomalies first: what was expected, and each reason.")
+@click.option("--output", type=FILE, help="The PNG to write.  [default: artifacts/GROUP.png, of anomalies artifacts/anomalies.png]")
 @click.pass_obj
-def command(obj: dict[str, Any], group: str, entities: tuple[str, ...], output: Path | None) -> None:
+def command(obj: dict[str, Any], group: str, entities: tuple[str, ...], anomalies: bool, output: Path | None) -> None:
     """Draw the vectors of GROUP over time into a PNG: a panel for each feature, a line for each entity.
 
     \b
-    Example:
+    Examples:
       tidemark plot kitchen --entity oven-01 --entity oven-02 --output ovens.png
+      tidemark plot kitchen --anomalies
     """
     from orchestration.conf.load import load
 
@@ -28,6 +30,10 @@ def command(obj: dict[str, Any], group: str, entities: tuple[str, ...], output: 
     if group not in conf.groups:
         raise click.UsageError(f"there is no group {group!r}; the groups are {', '.join(conf.groups)}")
 
-    from orchestration.serving.plots.vectors import plot
+    if anomalies:
+        from orchestration.serving.plots.anomalies import plot
+    else:
+        from orchestration.serving.plots.vectors import plot
 
-    click.echo(plot(conf, conf.groups[group], entities, output or Path("artifacts") / f"{group}.png"))
+    name = "anomalies" if anomalies else group
+    click.echo(plot(conf, conf.groups[group], entities, output or Path("artifacts") / f"{name}.png"))
