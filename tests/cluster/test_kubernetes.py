@@ -69,4 +69,5 @@ def test_a_run_whose_executor_is_killed_needs_no_right_but_those_of_the_role_and
         assert plant.exit_code(command) == 0, plant.log_end()
     counts = table(plant.opened().conf, "ops.ledger").sum(numeric_only=True)
     assert counts[["events", "readings"]].tolist() == [READINGS + 5, READINGS + 1]
-    assert "orbidden" not in (plant.opened().conf.lake.local / "spark.log").read_text()
+    (log,) = (plant.folder / "state").rglob("spark.log")
+    assert "orbidden" not in log.read_text()
