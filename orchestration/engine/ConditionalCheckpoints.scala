@@ -1,10 +1,10 @@
 package tidemark
 
-import java.io.{ByteArrayOutputStream, IOException}
+import java.io.{ByteArrayOutputStream, FileNotFoundException, IOException}
 import java.util.Arrays
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FSDataOutputStream, Path}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FSDataOutputStream, Path, PathFilter}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 
@@ -12,6 +12,17 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
 class ConditionalCheckpoints(path: Path, conf: Configuration) extends FileSystemBasedCheckpointFileManager(path, conf) {
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (overwriteIfPossible) new Replacing(fs, path) else new Creating(fs, path, new ByteArrayOutputStream)
+
+  // A store has no folders: none is made, and those of a checkpoint are not asked for. An empty one is one without files.
+  override def mkdirs(path: Path): Unit = ()
+
+  override def exists(path: Path): Boolean = folders(path.getName) || super.exists(path)
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] =
+    try super.list(path, filter)
+    catch { case _: FileNotFoundException => Array.empty }
+
+  private val folders = Set("offsets", "commits", "state", "_metadata")
 }
 
 /** State: what a batch leaves is the same whoever runs it, as the batch itself is created once. */

@@ -57,6 +57,17 @@ def test_a_file_is_one_request(checkpoint: Checkpoint, proxy: Proxy) -> None:
     assert proxy.counts() == {"PUT": 2}
 
 
+def test_no_folder_is_made_or_asked_for_and_one_without_files_is_empty(checkpoint: Checkpoint, proxy: Proxy) -> None:
+    for name in ("offsets", "state/0/0"):
+        checkpoint.files.mkdirs(checkpoint.path(name))
+    assert checkpoint.files.exists(checkpoint.path("offsets")) and not proxy.counts()
+    assert not checkpoint.files.exists(checkpoint.path("offsets/0"))
+    assert [*checkpoint.files.list(checkpoint.path("offsets"))] == []
+    checkpoint.write("offsets/0", b"content", ENTRY)
+    assert [entry.getPath().getName() for entry in checkpoint.files.list(checkpoint.path("offsets"))] == ["0"]
+    assert checkpoint.names() == ["query/offsets/0"]
+
+
 def test_an_entry_is_created_once_and_state_is_replaced(checkpoint: Checkpoint) -> None:
     for name, kind in {"offsets/0": ENTRY, "1.delta": STATE}.items():
         checkpoint.write(name, b"first", kind)
