@@ -179,6 +179,7 @@ SAMPLES = declared(
     ("value", pa.float64(), "what is shown of it; may be null"),
     ("verdict", pa.bool_(), "true: the condition of the alert; false: that of its recovery; null: neither"),
     ("step", pa.int32(), "step of the slice with which it is judged, from 0"),
+    ("reason", pa.string(), "of an anomaly, for its summary; else null"),
 )
 """Grain: one row of one entity at one instant, as an alert judges it."""
 

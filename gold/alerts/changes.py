@@ -9,17 +9,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gold.alerts.hours import holds
-from gold.alerts.spec import Alert
+from gold.alerts.spec import DEFAULT_SUMMARY, Alert
 from gold.instants import SECOND
 from gold.schema import ALERTS, SAMPLES
 
 LINEAGE = SAMPLES.names[3:8]
+REASONED = {"pending", "firing"}
+"""States that have the reason of an anomaly in the default summary; what ends an alert has none."""
 MANY = 100
 """Fewer samples are judged in less time than it takes to leave some out."""
 
 
 class Change(NamedTuple):
-    """A change of an entity. `row`: the sample that caused it; None if time alone did. `known_at`: the wall clock of its step."""
+    """A change of an entity. `row`: the sample that caused it; None if time alone did. `known_at`: the wall clock of its step.
+
+    `reason`: for the column; `of_anomaly`: for the summary.
+    """
 
     entity: str
     state: str
@@ -33,6 +38,7 @@ class Change(NamedTuple):
     row: int | None = None
     is_past: bool = False
     reason: str | None = None
+    of_anomaly: str | None = None
 
 
 class Cause(NamedTuple):
@@ -42,6 +48,7 @@ class Cause(NamedTuple):
     value: float | None = None
     row: int | None = None
     verdict: bool | None = None
+    reason: str | None = None
 
 
 def causes_of(alert: Alert, samples: pa.Table, first_row: int, last: Callable[[str], int]) -> list[tuple[str, Cause]]:
@@ -50,8 +57,8 @@ def causes_of(alert: Alert, samples: pa.Table, first_row: int, last: Callable[[s
     each_counts = alert.hours or alert.for_times or alert.flapping
     rows = pa.array(range(len(samples)), pa.int64()) if each_counts or len(samples) < MANY else _first_and_last_of_runs(samples, last)
     taken = samples.take(rows)
-    columns = (taken["entity"], taken["at"].cast(pa.int64()), taken["verdict"], taken["value"], pc.add(rows, first_row))
-    causes = [(entity, Cause(at, value, row, verdict)) for entity, at, verdict, value, row in zip(*map(_listed, columns), strict=True)]
+    columns = (taken["at"].cast(pa.int64()), taken["value"], pc.add(rows, first_row), taken["verdict"], taken["reason"])
+    causes = [(entity, Cause(*cause)) for entity, *cause in zip(*map(_listed, (taken["entity"], *columns)), strict=True)]
     if alert.hours is None:
         return causes
     begins, length = _listed(taken["window_start"].cast(pa.int64())), alert.signal.every_seconds * SECOND
@@ -110,11 +117,13 @@ def severity_of(alert: Alert, escalated: int) -> str:
 
 def _summary(alert: Alert, change: Change) -> str:
     values = {"alert": alert.name, "entity": change.entity, "state": change.state, "severity": change.severity}
+    values["reason"] = change.of_anomaly or "no reason"
     shown = (
         text + ("" if name is None else format(values[name], form or "") if name in values else _number(change.value, form))
         for text, name, form, _ in Formatter().parse(alert.summary)
     )
-    return "".join(shown)
+    is_told = alert.summary == DEFAULT_SUMMARY and change.of_anomaly and change.state in REASONED
+    return "".join(shown) + (f": {change.of_anomaly}" if is_told else "")
 
 
 def _number(value: float | None, form: str | None) -> str:

@@ -39,6 +39,7 @@ def _replaced(alert: Alert, before: Mapping[str, State], after: Mapping[str, Sta
             value = previous.value if state.value is None else state.value
             severity = severity_of(alert, min(max(previous.escalated, state.escalated), len(alert.escalate)))
             since = at if state.name == NORMAL else state.since
-            row = Change(entity, names[1], names[0], at, since, wall, severity, value, at if episode is None else episode, reason=reason)
+            shown = names[1], names[0], at, since, wall, severity, value, at if episode is None else episode
+            row = Change(entity, *shown, reason=reason, of_anomaly=state.reason or previous.reason)
             changes.append(row)
     return table_of(alert, changes, SAMPLES.empty_table())

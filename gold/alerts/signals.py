@@ -26,10 +26,14 @@ OF_ACCOUNT = ("events", "readings", *FATES)
 WINDOW = ("count", "min", "max", "sum", "latest")
 OF_PREVIOUS = dict.fromkeys(("value", "previous", "change"), Kind.NUMBER)
 OF_READING = dict.fromkeys(("seconds", "rate"), Kind.NUMBER) | dict.fromkeys(("unit", "zone"), Kind.TEXT) | {"attributes": Kind.ATTRIBUTES}
+OF_VECTOR = {"missing": Kind.TEXTS, "filled": Kind.TEXTS, "missing_share": Kind.NUMBER}
+OF_ANOMALY = {"score": Kind.NUMBER, "is_anomaly": Kind.BOOLEAN}
+"""Fields of a vector that gold.anomalies has."""
 FIELDS: dict[str, dict[str, Kind]] = {
     "reading": OF_PREVIOUS | OF_READING,
     "window": OF_PREVIOUS | dict.fromkeys(WINDOW, Kind.NUMBER),
-    "vector": {"missing": Kind.TEXTS, "filled": Kind.TEXTS, "missing_share": Kind.NUMBER},
+    "vector": OF_VECTOR,
+    "anomaly": OF_VECTOR,
     "count": {"readings": Kind.NUMBER},
     "account": dict.fromkeys((*OF_ACCOUNT, *(f"{fate}_share" for fate in FATES)), Kind.NUMBER),
 }
@@ -88,7 +92,13 @@ class Closing(NamedTuple):
 
 def fields(signal: Signal) -> dict[str, Kind]:
     """Return the fields that conditions may name."""
-    return dict.fromkeys(signal.features, Kind.NUMBER) | FIELDS[signal.kind]
+    first = OF_ANOMALY if signal.kind == "anomaly" else {}
+    return first | dict.fromkeys(signal.features, Kind.NUMBER) | FIELDS[signal.kind]
+
+
+def anomaly_fields(text: str, signal: Signal) -> list[str]:
+    """Return the fields of gold.anomalies that a condition over vectors names."""
+    return [name for name in condition(text, fields(replace(signal, kind="anomaly"))).columns if name in OF_ANOMALY]
 
 
 def row_samples(
@@ -105,7 +115,7 @@ def row_samples(
     closings, clock = pass_clock(alert, carried, dict(newest), walls)
     register_closings(store, closings)
     store.execute(f"create or replace temp table taken as {TAKEN.format(waits=alert.wait_seconds > 0)}")
-    has_previous = alert.signal.kind != "vector"
+    has_previous = not alert.signal.features
     taken = judged(store, alert, WITH_PREVIOUS if has_previous else "from taken", '"@taken_in"')
     rows_left = store.sql(WAITING + (NEWEST if has_previous else "")).to_arrow_table()
     (oldest,) = store.execute('select min("@micros") from taken where "@taken_in" is null').fetchall()[0]
@@ -114,8 +124,9 @@ def row_samples(
 
 def judged(store: "duckdb.DuckDBPyConnection", alert: Alert, with_fields: str, step: str) -> "pa.Table":
     """Samples with their verdicts, of a query for their fields."""
+    reason = '"@reason"' if alert.signal.kind == "anomaly" else "null::varchar"
     return store.sql(
-        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict(alert)} as verdict, {step}::int as step '
+        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict(alert)} as verdict, {step}::int as step, {reason} as reason '
         f'from ({with_fields}) as sample where {step} >= 0 order by {step}, "@".entity, "@"."at"'
     ).to_arrow_table()
 
@@ -162,9 +173,9 @@ def of_signal(signal: Signal) -> str:
 
 
 def shown(alert: Alert) -> str:
-    """The field that is the value of a sample: of vector and account the first number that `when` names, else value or readings."""
+    """The field that is the value of a sample: of vectors and account the first number that `when` names, else value, readings or score."""
     named = fields(alert.signal)
-    asked = condition(alert.when, named).columns if alert.signal.kind in ("vector", "account") else ()
+    asked = condition(alert.when, named).columns if alert.signal.features or alert.signal.kind == "account" else ()
     return next(name for name in (*asked, *named) if named[name] is Kind.NUMBER)
 
 
@@ -182,6 +193,7 @@ def _arrived(signal: Signal, rows: str) -> str:
             features = "".join(f"vector[{number}] as {_quoted(name)}, " for number, name in enumerate(signal.features, 1))
             entity, at, where = "entity", "window_end", f"{device_group} and len(vector) = {size}"
             columns = f"{features}missing, filled, len(missing) / {size} as missing_share"
+            columns += ', score, is_anomaly, reason as "@reason"' if signal.kind == "anomaly" else ""
     lineage = LINEAGE[:4] if signal.kind == "reading" else LINEAGE[4:]
     own = f'{sample_of(entity, at, lineage)} as "@", epoch_us({at}) as "@micros", step as "@step", false as "@is_taken"'
     return f"select {own}, {columns} from {rows} where {where}"

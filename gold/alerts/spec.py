@@ -36,20 +36,13 @@ from expectations.settings import (
 )
 from expectations.wording import hint, quoted
 
-SUMMARY_NAMES = ("alert", "entity", "state", "severity", "value")
+SUMMARY_NAMES = ("alert", "entity", "state", "severity", "value", "reason")
 """Names that a summary may hold."""
 DEFAULT_SUMMARY = "{alert}: {entity} is {state}"
-"""Messages complete it, as they do a summary that names nothing."""
+"""Messages complete it, as they do a summary that names nothing. Of an alert on anomalies that fires it has the reason behind it."""
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """Days as alerts.yml names them; in `Hours` each is its index."""
-ORDERED = (
-    "for_seconds",
-    "keep_firing_seconds",
-    "wait_seconds",
-    "expected",
-    "escalate",
-    "flapping",
-)
+ORDERED = ("for_seconds", "keep_firing_seconds", "wait_seconds", "expected", "escalate", "flapping")
 """Settings that a fast alert does not have."""
 
 
@@ -151,8 +144,8 @@ class Flapping(Setting):
 
 @plain_dataclass(frozen=True)
 class Signal:
-    """Samples of an alert. `kind`: reading, window, vector, count or account; a sample is one row of one entity at one instant. `features`:
-    of a vector, in the order of the group. `every_seconds` and `by` ("device", "group"): of count and account."""
+    """Samples of an alert: rows of one entity at one instant. `kind`: one of Watched, or anomaly: a vector with its row of gold.anomalies.
+    `features`: of a vector, in the order of the group. `every_seconds` and `by` ("device", "group"): of count and account."""
 
     kind: str
     metric: str | None = None
@@ -165,6 +158,11 @@ class Signal:
     def is_of_devices(self) -> bool:
         """Whether its entities are devices: they join and leave by the registry."""
         return self.kind in {"reading", "window"} or (self.kind == "count" and self.by == "device")
+
+    @property
+    def is_of_gold(self) -> bool:
+        """Whether a sample is a window or a vector."""
+        return self.kind in {"window", "vector", "anomaly"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +177,8 @@ class Watched(Setting):
     window: OrAbsent[MetricName] = Field(default=None)
     """Each window of a metric in `group`, in its first revision. Fields: value, count, min, max, sum, latest, previous, change."""
     vector: OrAbsent[GroupName] = Field(default=None)
-    """Each vector of a group, in its first revision. Fields: its features by name, missing, filled, missing_share."""
+    """Each vector of a group, in its first revision. Fields: its features by name, missing, filled, missing_share; of a group with
+    `anomalies` score and is_anomaly too."""
     count: OrAbsent[Count] = Field(default=None, examples=[{"every_seconds": 300}])
     """How many readings came from whoever sent some before. Field: readings."""
     account: OrAbsent[Account] = Field(default=None, examples=[{"every_seconds": 3600}])
@@ -219,8 +218,9 @@ class Alert(Setting):
     severity: Identifier = Field(default="warning", examples=["critical"])
     """A word of your own for how bad it is."""
     summary: Text = Field(default=DEFAULT_SUMMARY, examples=["{entity} is at {value} degC"])
-    """For people; may name {alert}, {entity}, {state}, {severity} and {value}, that one with a format such as {value:.1f}. To one that
-    names nothing, and to the default, messages add the entity, its value and unit, the condition, since when, and the page's address."""
+    """For people; may name {alert}, {entity}, {state}, {severity}, {value}, that one with a format such as {value:.1f}, and {reason}, that
+    of an anomaly. To one that names nothing, and to the default, messages add the entity, its value and unit, the condition, since when,
+    and the page's address."""
     wait_seconds: Seconds = Field(default=0, ge=0, examples=[60])
     """Judged only so long after its time, by the clock of the signal, so that what comes meanwhile is judged in order of time."""
     no_data: OrAbsent[NoData] = Field(default=None, examples=[{"after_seconds": 900, "then": "fire"}])

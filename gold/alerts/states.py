@@ -29,7 +29,7 @@ class State:
     """The state of one entity; JSON can hold it. Instants are in microseconds since 1970.
 
     `last`: its newest judged instant, that of a sample or of a change by the clock. `seen`: the event time of its newest sample, and `came`
-    the wall clock of the step with it. `quiet`: its clock when it sent something last. `value`: the value of the sample that changed it
+    the wall clock of the step with it. `quiet`: its clock when it sent something last. `value`, `reason`: of the sample that changed it
     last. `episode`: when it left normal. `fired`: when it first fired since then. `due`: when time alone changes it, if no sample does.
     `silent`: since when it has sent nothing for longer than `no_data` allows. `verdict`: the last one that was not null. `changes`: a bit
     for each of the last samples, 1 where the verdict was another.
@@ -51,6 +51,7 @@ class State:
     is_flapping: bool = False
     verdict: bool | None = None
     changes: int = 0
+    reason: str | None = None
 
 
 class Judged(NamedTuple):
@@ -257,12 +258,12 @@ class _Judging:
         previous, state.name, state.since = state.name, name, since
         state.episode = since if state.episode is None else state.episode
         if cause.row is not None:
-            state.value = cause.value
+            state.value, state.reason = cause.value, cause.reason
         if name == FIRING:
             state.fired = cause.at if state.fired is None else state.fired
             state.escalated = sum(step.after_seconds * SECOND <= cause.at - state.fired for step in self.alert.escalate)
         state.due = self._due(state)
-        self._write(entity, state, cause._replace(value=state.value), name=name, previous=previous, since=since)
+        self._write(entity, state, cause._replace(value=state.value, reason=state.reason), name=name, previous=previous, since=since)
 
     def _due(self, state: State) -> int:
         alert = self.alert
@@ -280,6 +281,6 @@ class _Judging:
             assert state.episode is not None
             severity = severity_of(self.alert, state.escalated)
             shown = entity, name, previous, cause.at, since, self._wall, severity, cause.value, state.episode
-            self.changes.append(Change(*shown, cause.row, self._is_past))
+            self.changes.append(Change(*shown, cause.row, self._is_past, of_anomaly=cause.reason))
         if name == NORMAL:
             state.fired, state.escalated, state.episode = None, 0, state.episode if state.is_flapping else None

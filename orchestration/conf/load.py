@@ -1,11 +1,14 @@
 """Loading a conf folder: its YAML files, checked all at once, into one frozen Conf. Takes a fraction of a second and no Spark."""
 
 import os
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from expectations.wording import counted
+from gold.alerts.signals import anomaly_fields
+from gold.alerts.spec import AlertSettings, Signal
 from gold.windows.spec import Group
 from orchestration.conf.devices import Membership
 from orchestration.conf.diagnostic import Diagnostic
@@ -93,7 +96,8 @@ def _conf(folder: Path, settings: Settings) -> Conf:
     pipeline, groups = settings.pipeline, settings.groups.groups or {}
     membership = Membership({name: group.devices for name, group in groups.items()})
     features = {name: group.vector.features for name, group in groups.items() if group.vector}
-    alerts = {name: replace(alert, signal=alert.signal_of(features)) for name, alert in (settings.alerts.alerts or {}).items()}
+    judged = {name for name, group in groups.items() if group.anomalies}
+    alerts = {name: replace(alert, signal=_signal(alert, features, judged)) for name, alert in (settings.alerts.alerts or {}).items()}
     store = pipeline.store.place if pipeline.store else ObjectStore()
     conf = Conf(
         folder=folder.resolve(),
@@ -122,6 +126,13 @@ def _conf(folder: Path, settings: Settings) -> Conf:
         channels=settings.alerts.channels,
     )
     return replace(conf, groups={name: _complete(conf, group) for name, group in groups.items()})
+
+
+def _signal(alert: AlertSettings, features: Mapping[str, tuple[str, ...]], judged: Collection[str]) -> Signal:
+    """Return what an alert looks at. `judged`: groups with anomalies; an alert that names nothing of them is one on vectors, as before."""
+    signal = alert.signal_of(features)
+    texts = [alert.when, alert.recover_when or alert.when] if signal.kind == "vector" and signal.group in judged else []
+    return replace(signal, kind="anomaly") if any(anomaly_fields(text, signal) for text in texts) else signal
 
 
 def _complete(conf: Conf, group: Group) -> Group:

@@ -5,6 +5,7 @@ Objects that are wrong by themselves are not checked. Yet their names count as d
 
 import re
 from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from expectations.rule import Kind, Rule
 from expectations.settings import Step
 from expectations.terms import ConditionError
 from expectations.wording import hint, quoted
-from gold.alerts.signals import FAST_FIELDS, fields
-from gold.alerts.spec import AlertSettings
+from gold.alerts.signals import FAST_FIELDS, OF_ANOMALY, anomaly_fields, fields
+from gold.alerts.spec import AlertSettings, Signal
 from gold.flows.spec import FlowSpec
 from gold.schema import FLOW_KINDS, KINDS
 from gold.windows.spec import Group
@@ -149,9 +150,26 @@ def _check_alerts(alerts: Mapping[str, AlertSettings], groups: Mapping[str, Grou
             problem = f"names {quoted(alert.vector)}, which has no vector; declare one in groups.yml"
             yield Finding.of(("alerts", name, "vector"), problem)
         elif not alert.vector or alert.vector in groups:
-            columns = FAST_FIELDS if alert.fast and alert.reading else fields(alert.signal_of(features))
+            signal = alert.signal_of(features)
+            columns = FAST_FIELDS if alert.fast and alert.reading else (OF_ANOMALY if alert.vector else {}) | fields(signal)
             for key in ("when", "recover_when"):
                 yield from _check_condition(("alerts", name, key), getattr(alert, key), columns)
+            if alert.vector:
+                yield from _check_anomalies(name, alert, signal, groups[alert.vector])
+
+
+def _check_anomalies(name: str, alert: AlertSettings, signal: Signal, group: Group) -> Iterator[Finding]:
+    """Conditions name fields of gold.anomalies where the group is judged, and no feature has such a name."""
+    taken = [feature for feature in signal.features if feature.lower() in OF_ANOMALY]
+    for key in ("when", "recover_when"):
+        with suppress(ConditionError):  # it is in the list already
+            for field in anomaly_fields(getattr(alert, key) or "true", signal)[:1]:
+                if group.anomalies and taken:
+                    problem = f"uses {quoted(field)}, and {quoted(taken[0])} is a feature of {alert.vector} too; name its metric otherwise"
+                    yield Finding.of(("alerts", name, key), problem)
+                elif not group.anomalies and not taken:
+                    problem = f"uses {quoted(field)}, and {alert.vector} has no anomalies; add `anomalies: {{}}` to it in groups.yml"
+                    yield Finding.of(("alerts", name, key), problem)
 
 
 def _check_condition(path: Path_, text: str | None, columns: Mapping[str, Kind]) -> Iterator[Finding]:

@@ -133,7 +133,7 @@ def _address_of_chart(conf: Conf, row: Mapping[str, Any], now: datetime) -> str:
         return "/quarantine"
     if entity in conf.groups:
         return address("/groups", {"group": entity}, **span)
-    if signal.kind in ("window", "vector"):
+    if signal.is_of_gold:
         return address("/groups", {"group": signal.group, "device": entity}, **span)
     return address("/devices", {"device": entity}, **span)
 

@@ -32,10 +32,10 @@ def at(seconds: float) -> datetime:
 
 
 def table(steps: Sequence[Step]) -> pa.Table:
-    """Samples of steps; the value is the seconds."""
+    """Samples of steps; the value is the seconds, and what is true has them as its reason."""
     samples = [
         {"entity": entity, "at": at(s), "verdict": verdict, "value": float(s), "ingested_at": at(step.wall), "step": number}
-        | {"bronze_batch": 7, "bronze_row": row}
+        | {"bronze_batch": 7, "bronze_row": row, "reason": f"{s} s" if verdict else None}
         for number, step in enumerate(steps)
         for row, (entity, s, verdict) in enumerate(sorted(step.samples, key=lambda sample: sample[:2]))
     ]

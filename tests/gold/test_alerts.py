@@ -124,6 +124,14 @@ def test_a_row_says_since_when_by_which_event_and_in_words() -> None:
     assert [row["summary"] for row in (pending, firing)] == ["oven: 10.0 pending warning", "oven: 10.0 firing warning"]
 
 
+def test_the_reason_of_an_anomaly_is_in_the_summary_of_what_fires_and_of_no_end() -> None:
+    samples: list[Sample] = [(0, False), (10, True), (20, False)]
+    by_default = [row["summary"] for row in rows_of(replace(ALERT, for_seconds=5), samples, 100)]
+    assert by_default == ["hot: oven is pending: 10 s", "hot: oven is firing: 10 s", "hot: oven is normal"]
+    escalating = replace(ALERT, summary="{entity}: {reason}", escalate=(Escalation(5, "high"),))
+    assert [row["summary"] for row in rows_of(escalating, samples, 100)] == ["oven: 10 s", "oven: 10 s", "oven: no reason"]
+
+
 def test_an_episode_has_one_id_and_the_next_one_another() -> None:
     alert = replace(ALERT, for_seconds=60, keep_firing_seconds=60)
     rows = rows_of(alert, [(0, True), (100, False), (120, True), (130, False), (500, True)], 520)

@@ -87,6 +87,7 @@ def test_only_readings_of_the_metric_and_the_group_are_samples_with_their_lineag
         "window_end": None,
         "value": 300,
         "verdict": True,
+        "reason": None,
     }
 
 

@@ -47,7 +47,7 @@ def alert_rows(conf: Conf, events: pa.Table, silver: Silver, gold: Gold, until: 
     walls = sorted(pc.unique(events["ingested_at"]).cast(pa.int64()).to_pylist())
     end = max(walls[-1], to_micros(until)) if until else walls[-1]
     for alert in conf.alerts.values():
-        closes = alert.signal.kind in {"window", "vector"}
+        closes = alert.signal.is_of_gold
         rows = gold.first_emitted(alert.signal, len(walls)) if closes else _rows_of_silver(alert, events, silver)
         yield from _judged(conf, alert, rows, [*walls, *([end] if closes or end > walls[-1] else [])])
 

@@ -44,13 +44,15 @@ SET_ASIDE = """
 """
 FIRST_STEP = """
   select *, {name} as device_group from (
-    select w.*, coalesce((select min(bronze_batch) from clock where epoch_us(window_end) <= until), {last}) as step from {table} w
+    select w.*{scored}, coalesce((select min(bronze_batch) from clock where epoch_us(window_end) <= until), {last}) as step from {table} w
     union all by name
     select a.*, (select min(first_batch) from all_windows l where l.window_end = a.window_end and {same}) as step
     from all_{table} a anti join {table} using ({key})
   ) where step is not null
 """
-"""Rows in their first revision, with the step in which each is closed; or in which a late reading made it, where none was in time."""
+"""Rows in their first revision, with the step in which each is closed; or in which a late reading made it, where none was in time.
+
+A test has no model of anomalies: `scored` says that of those in time."""
 
 
 class Gold:
@@ -81,15 +83,16 @@ class Gold:
 
     def first_emitted(self, signal: Signal, last_step: int) -> pa.Table:
         """Windows or vectors in their first revision, each with the `step` in which it was closed: that of a batch, else the last one."""
-        group, table = self._conf.groups[str(signal.group)], f"{signal.kind}s"
+        group, table = self._conf.groups[str(signal.group)], "windows" if signal.kind == "window" else "vectors"
         self._make(group)
         for name in {"windows", table}:
             self._store.execute(f"create or replace temp table all_{name} as from {name}")
         self._make(group, only_first=True)
         key, same = "device_id, metric, window_end", "l.device_id = a.device_id and l.metric = a.metric"
-        if group.vector is not None and signal.kind == "vector":
+        if group.vector is not None and signal.features:
             key, same = "entity, window_end", "l.device_id = a.entity" if group.vector.entity == "device" else "true"
-        sql = FIRST_STEP.format(name=literal(group.name), last=last_step, table=table, same=same, key=key)
+        scored = ", null::double as score, false as is_anomaly, 'learning' as reason" if signal.kind == "anomaly" else ""
+        sql = FIRST_STEP.format(name=literal(group.name), last=last_step, table=table, same=same, key=key, scored=scored)
         return _with_zone(self._store.sql(sql).to_arrow_table())
 
     def flows(self, until: int) -> Iterator[pa.Table]:

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from gold.alerts.spec import Alert
+from gold.alerts.spec import DEFAULT_SUMMARY, Alert
 from orchestration.audit.verify.alert_hours import MINUTE, first_end, is_within
 
 SECOND = 1_000_000
 
 
 class Sample(NamedTuple):
-    """`begins`: of an interval. `lineage`: what the table says of the sample."""
+    """`begins`: of an interval. `lineage`: what the table says of the sample. `reason`: of an anomaly."""
 
     at: int
     verdict: bool | None
@@ -25,6 +25,7 @@ class Sample(NamedTuple):
     step: int = 0
     begins: int | None = None
     lineage: tuple[Any, ...] = (None,) * 5
+    reason: str | None = None
 
 
 class Change(NamedTuple):
@@ -90,6 +91,7 @@ class _Watched:
         self.now: tuple[int, int] | None = None
         self.stirred = 0
         self.value: float | None = None
+        self.why: str | None = None
         self.left_normal: int | None = None
         self.fired: int | None = None
         self.level = self.true_in_a_row = 0
@@ -250,7 +252,7 @@ class _Watched:
     def _become(self, state: str, at: int, since: int, cause: Sample | None = None) -> None:
         previous, self.state, self.since = self.state, state, since
         self.left_normal = since if self.left_normal is None else self.left_normal
-        self.value = cause.value if cause else self.value
+        self.value, self.why = (cause.value, cause.reason) if cause else (self.value, self.why)
         if state == "firing":
             self.fired = at if self.fired is None else self.fired
             self.level = sum(step.after_seconds * SECOND <= at - self.fired for step in self.alert.escalate)
@@ -266,7 +268,10 @@ class _Watched:
             return
         severity = self.alert.escalate[self.level - 1].severity if self.level else self.alert.severity
         shown = {"alert": self.alert.name, "entity": self.entity, "state": state, "severity": severity}
-        summary = self.alert.summary.format(**shown, value=_Nothing() if value is None else _Shown(value))
+        why = cause.reason if cause else self.why
+        summary = self.alert.summary.format(**shown, value=_Nothing() if value is None else _Shown(value), reason=why or "no reason")
+        if why and self.alert.summary == DEFAULT_SUMMARY and state in {"pending", "firing"}:
+            summary += f": {why}"
         alert_id = hashlib.sha256(f"{self.alert.name}/{self.left_normal}/{self.entity}".encode()).hexdigest()[:32]
         details = severity, value, summary, alert_id, self.is_past, reason, cause
         self.rows.append(Change(state, previous, at, since, self.walls[self.step], *details))

@@ -54,7 +54,7 @@ class Steps:
         """Return the steps up to an instant, by the wall clock; a batch of the prefix is always among them."""
         placed: list[tuple[int, int, int, int | None]] = [(batch, 0, began, None) for batch, began in self._batches]
         placed += [(batch, 1, at, None) for batch, at in self._ticks if at <= until]
-        stream = self._conf.groups[str(alert.signal.group)].stream if alert.signal.kind in {"window", "vector"} else None
+        stream = self._conf.groups[str(alert.signal.group)].stream if alert.signal.is_of_gold else None
         for row in self._of_streams:
             at = to_micros(row["ticked_at"])
             if row["stream"] == stream and at < until + 1000:  # a snapshot has milliseconds

@@ -52,12 +52,14 @@ ACCEPTED = f"(accepted semi join (from counted anti join retried using ({listed(
 """Rows that a retry of the quarantine re-admits are of batches that were judged before."""
 ROW = (
     'struct_pack(entity := {entity}, "at" := {at}, step := {step}, begins := {begins}, bronze_batch := {event}, bronze_row := {row},'
-    ' part := {part}, window_start := {start}::timestamp, window_end := {end}::timestamp) as "@"'
+    ' part := {part}, window_start := {start}::timestamp, window_end := {end}::timestamp, reason := {reason}) as "@"'
 )
 """All of a sample beside its fields, in one column."""
-NO_LINEAGE = dict.fromkeys(("begins", "event", "row", "part", "start", "end"), "null::bigint")
+NO_LINEAGE = dict.fromkeys(("begins", "event", "row", "part", "start", "end"), "null::bigint") | {"reason": "null::varchar"}
 OF_EVENT = NO_LINEAGE | {"event": "bronze_batch", "row": "bronze_row", "part": "part"}
 OF_WINDOW = NO_LINEAGE | {"begins": "epoch_us(window_start)", "start": "window_start", "end": "window_end"}
+OF_ANOMALY = OF_WINDOW | {"reason": '"@reason"'}
+ANOMALIES = "entity VARCHAR, window_end TIMESTAMP, score DOUBLE, is_anomaly BOOLEAN, reason VARCHAR"
 TAKEN = """
   create or replace temp table taken as
   with of_clock as (select until, min(step) as step from clock group by until),
@@ -120,11 +122,14 @@ def alert_outcomes(
     store.execute(WHOLE_MULTIPLE)
     steps = Steps(store, snapshot, conf)
     group: str | None = None
-    for alert in sorted(conf.alerts.values(), key=lambda alert: (alert.signal.kind in {"window", "vector"}, alert.signal.group or "")):
+    for alert in sorted(conf.alerts.values(), key=lambda alert: (alert.signal.is_of_gold, alert.signal.group or "")):
         progress(f"gold.alerts/{alert.name}")
-        if alert.signal.kind in {"window", "vector"} and alert.signal.group != group:
+        if alert.signal.is_of_gold and alert.signal.group != group:
             group = alert.signal.group
             make_first_emitted(store, snapshot, conf, conf.groups[str(group)])
+            in_time = f"device_group = {literal(group)} and revision = 0"
+            anomalies = snapshot.generation.gold(conf.groups[str(group)].stream, "anomalies")
+            record(store, snapshot, anomalies, "first_anomalies", ANOMALIES, where=in_time)
         yield timed(lambda alert=alert: _outcome(store, snapshot, conf, steps, alert))  # type: ignore[misc]
 
 
@@ -164,20 +169,23 @@ def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, sql: str) -> Iterat
     when = evaluated(alert.when, rows.schema)
     over = evaluated(alert.recover_when, rows.schema) if alert.recover_when else f"not {when}"
     verdict = f"case when {when} then true when {over} then false end"
-    of_sample = ", ".join(f'"@".{name}' for name in ("entity", "step", "begins", *LINEAGE))
+    of_sample = ", ".join(f'"@".{name}' for name in ("entity", "step", "begins", *LINEAGE, "reason"))
     judged = f'select "@"."at", {verdict} as verdict, {_shown(alert, rows.schema)}::double as shown, {of_sample}'
     with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as own:
         own.register("fields", rows)
         verdicts = own.execute(f'{judged} from fields order by "@".entity, "@".step, "@"."at"')
         rows_in_order = chain.from_iterable(iter(partial(verdicts.fetchmany, FETCHED), []))
         for entity, of_entity in groupby(rows_in_order, key=itemgetter(3)):
-            yield entity, [Sample(at, is_true, value, step, begins, tuple(own)) for at, is_true, value, _, step, begins, *own in of_entity]
+            yield (
+                entity,
+                [Sample(at, is_true, value, step, begins, tuple(own), why) for at, is_true, value, _, step, begins, *own, why in of_entity],
+            )
 
 
 def _shown(alert: Alert, schema: pa.Schema) -> str:
-    """The value of a sample: of vectors and accounts the first number that `when` names."""
+    """The value of a sample: of vectors and accounts the first number that `when` names; the score where it names none."""
     numbers: list[str] = [field.name for field in schema if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)]
-    if alert.signal.kind in {"vector", "account"}:
+    if alert.signal.kind in {"vector", "anomaly", "account"}:
         words = re.findall(r'"(?:[^"]|"")+"|\w+', re.sub("'(?:[^']|'')*'", "", alert.when))
         named = [word.strip('"').replace('""', '"').lower() for word in words]
         numbers.sort(key=lambda name: named.index(name.lower()) if name.lower() in named else len(named))
@@ -188,11 +196,16 @@ def _make_rows(store: duckdb.DuckDBPyConnection, conf: Conf, alert: Alert, steps
     """Make `came`: rows of the signal with all that conditions may name, the step in which they came, and `micros`, their time."""
     make_steps(store, steps)
     signal = alert.signal
-    if signal.kind in {"window", "vector"}:
+    if signal.is_of_gold:
         make_closings(store, conf, conf.groups[str(signal.group)], steps)
         of_signal = f" where metric = {literal(signal.metric)}" if signal.metric else ""
         entity = "device_id" if signal.kind == "window" else "entity"
-        sql = f"select {entity} as entity, epoch_us(window_end) as micros, * exclude ({entity}) from {signal.kind}s_in_steps{of_signal}"
+        table = "windows_in_steps" if signal.kind == "window" else "vectors_in_steps"
+        if signal.kind == "anomaly":
+            # Rows of gold.anomalies are taken as recorded: they are proved by themselves.
+            of_time = 'select entity, window_end, score, is_anomaly, reason as "@reason" from first_anomalies'
+            table = f"(from {table} left join ({of_time}) using (entity, window_end))"
+        sql = f"select {entity} as entity, epoch_us(window_end) as micros, * exclude ({entity}) from {table}{of_signal}"
     elif signal.kind == "account":
         sql = "select source as entity, s.wall as micros, s.step as came_in, l.* exclude (source) from ledger l"
         sql += " join alert_steps s using (bronze_batch) where events > 0"
@@ -224,11 +237,12 @@ def _prepared(store: duckdb.DuckDBPyConnection, alert: Alert, steps: Sequence[St
     if signal.kind == "reading":
         row = ROW.format(entity="entity", at="micros", step="step", **OF_EVENT)
         return f"select {row}, value, {PREVIOUS}, {RATE}, unit, zone, attributes from taken {SAME}"
-    row = ROW.format(entity="entity", at="micros", step="step", **OF_WINDOW)
+    row = ROW.format(entity="entity", at="micros", step="step", **(OF_ANOMALY if signal.kind == "anomaly" else OF_WINDOW))
     if signal.kind == "window":
         return f"select {row}, {listed(NUMBERS)}, count, {PREVIOUS} from taken {SAME}"
     features = "".join(f"vector[{index}] as {quoted(name)}, " for index, name in enumerate(signal.features, 1))
-    return f"select {row}, {features}missing, filled, len(missing) / {len(signal.features)} as missing_share from taken"
+    judged = "score, is_anomaly, " if signal.kind == "anomaly" else ""
+    return f"select {row}, {judged}{features}missing, filled, len(missing) / {len(signal.features)} as missing_share from taken"
 
 
 def _taken_in(alert: Alert) -> str:

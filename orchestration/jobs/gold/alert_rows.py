@@ -36,7 +36,7 @@ where first.revision > 0 and first.window_end <= {closed} group by all having ca
 def arrived(lake: Lake, alert: Alert, start: FlowPosition, end: FlowPosition, steps: Sequence[Step]) -> pa.Table:
     """See samples.samples. `steps`: those from `start` to `end`."""
     signal = alert.signal
-    if signal.kind in {"window", "vector"}:
+    if signal.is_of_gold:
         return _windows(lake, alert, start, end, steps)
     batches = Range(start.bronze_batch, end.bronze_batch).sql()
     if signal.kind == "account":
@@ -69,8 +69,25 @@ def _windows(lake: Lake, alert: Alert, start: FlowPosition, end: FlowPosition, s
     ends = in_time["window_end"].cast(pa.int64()).to_pylist()
     in_steps = [min(bisect_left(closings, at), len(steps) - 1) for at in ends]
     in_time = in_time.append_column("step", pa.array(in_steps, pa.int64()))
+    if signal.kind == "anomaly":
+        in_time = _with_anomalies(lake, alert, in_time, f"{closed} and {of_signal}")
     late = _of_late_readings(lake, alert, table, of_signal, start, end)
-    return in_time if late is None else pa.concat_tables([in_time, _with_steps(late, steps, "came_in").drop_columns("came_in")])
+    if late is None:
+        return in_time
+    # What only late rows made has no score in time: its columns of gold.anomalies are null.
+    return pa.concat_tables([in_time, _with_steps(late, steps, "came_in").drop_columns("came_in")], promote_options="default")
+
+
+def _with_anomalies(lake: Lake, alert: Alert, vectors: pa.Table, chosen: str) -> pa.Table:
+    """Return vectors in time with how they were judged then; `chosen`: SQL of DataFusion."""
+    table = lake.generation.gold(lake.conf.groups[str(alert.signal.group)].stream, "anomalies")
+    judged = pieces(lake, table, f"select entity, window_end, score, is_anomaly, reason from rows where {chosen} and revision = 0")
+    with duckdb.connect(config=CONFIG) as store:
+        store.execute("set TimeZone = 'UTC'")
+        store.register("vectors", vectors)
+        store.register("judged", pa.concat_tables(judged))
+        joined = store.sql("from vectors left join judged using (entity, window_end)").to_arrow_table()
+    return joined.select([*vectors.column_names, "score", "is_anomaly", "reason"])
 
 
 def _closings(lake: Lake, alert: Alert, start: FlowPosition, steps: Sequence[Step]) -> list[int]:
@@ -123,7 +140,7 @@ def _of_late_readings(  # noqa: PLR0917
     up_to = f"bronze_batch <= {end.bronze_batch}"
     came = [*pieces(lake, READINGS, query.format(up_to)), *pieces(lake, LATE, query.format(f"{up_to} and {CAME_LATE}"))]
     entity = "device_id" if signal.kind == "window" else "entity"
-    is_of_group = signal.kind == "vector" and group.vector is not None and group.vector.entity == "group"
+    is_of_group = signal.features and group.vector is not None and group.vector.entity == "group"
     sql = OF_LATE_READINGS.format(
         entity=entity,
         same_entity="true" if is_of_group else f"came.device_id = first.{entity}",

@@ -36,7 +36,6 @@ from orchestration.storage.positions import FlowPosition, FlowStep
 from orchestration.utc import to_micros
 
 ANY_TIME = 2**62
-OF_WINDOWS = {"window", "vector"}
 MEANING = (
     *("signal", "when", "recover_when", "for_seconds", "for_times", "keep_firing_seconds"),
     *("escalate", "wait_seconds", "no_data", "expected", "hours", "flapping"),
@@ -81,7 +80,7 @@ class ExactAlert:
     @property
     def looks_at_gold(self) -> bool:
         """Whether it follows windows; else it needs silver and its account alone."""
-        return self.alert.signal.kind in OF_WINDOWS
+        return self.alert.signal.is_of_gold
 
     @property
     def plan(self) -> str:

@@ -11,7 +11,7 @@ from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.load import load, summary
 from orchestration.quality.store import kind_of
 from silver.schema import READINGS
-from tests.orchestration.conf.conftest import mistakes_of
+from tests.orchestration.conf.conftest import changed, mistakes_of
 
 REFUSED = {
     "{when: value > 1}": "a sets none of reading, window, vector, count, account; set one",
@@ -44,6 +44,9 @@ REFUSED = {
     "{reading: power, when: rate > 1, fast: true}": "a.when uses 'rate', which is not a column (column 1); there are value, unit, zone",
     "{reading: power, when: value > 1, for_seconds: 9, fast: true}": "a.for_seconds needs all readings in order of time, ",
     "{reading: power, when: value > 1, no_data: {after_seconds: 9}, fast: true}": "a.no_data.then is 'keep', and a fast alert ",
+    "{vector: kitchen, when: is_anomaly}": "a.when uses 'is_anomaly', and kitchen has no anomalies; add `anomalies: {}` to it",
+    "{vector: kitchen, when: power > 1, recover_when: score < 2}": "a.recover_when uses 'score', and kitchen has no anomalies; ",
+    "{reading: power, when: is_anomaly}": "a.when uses 'is_anomaly', which is not a column (column 1); there are ",
     "{reading: power, when: value > 1, severty: high}": "a.severty is not a setting; did you mean 'severity'?",
 }
 TAKEN = (
@@ -71,6 +74,21 @@ def test_all_other_conditions_are_taken_and_counted(folder: Path) -> None:
     conf = load(folder)
     assert [alert.signal.kind for alert in conf.alerts.values()] == [alert.split(":")[0] for alert in TAKEN]
     assert summary(conf).endswith(", 9 alerts")
+
+
+def test_an_alert_on_vectors_is_one_on_anomalies_where_its_conditions_name_them(folder: Path) -> None:
+    changed(folder, "groups", "  kitchen:\n", "  kitchen:\n    anomalies: {}\n")
+    alerts = {"odd": "when: is_anomaly", "worse": "when: power > 1, recover_when: score < 2", "strong": "when: power > 1"}
+    (folder / "alerts.yml").write_text("alerts:\n" + "".join(f"  {name}: {{vector: kitchen, {text}}}\n" for name, text in alerts.items()))
+    assert [alert.signal.kind for alert in load(folder).alerts.values()] == ["anomaly", "anomaly", "vector"]
+    changed(folder, "metrics", "  power:", "  Score: {unit: percent, aggregation: average, step_seconds: 600}\n  power:")
+    changed(folder, "groups", "features: [temperature", "features: [Score, temperature")
+    changed(folder, "groups", "metrics: [", "metrics: [Score, ")
+    text = "and 'Score' is a feature of kitchen too; name its metric otherwise"
+    assert mistakes_of(folder) == [
+        f"conf/alerts.yml:2: odd.when uses 'is_anomaly', {text}",
+        f"conf/alerts.yml:3: worse.recover_when uses 'score', {text}",
+    ]
 
 
 def test_a_conf_without_the_file_has_no_alerts(folder: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gold.alerts.edits import ended, expected
-from gold.alerts.spec import Alert, Hours
+from gold.alerts.spec import DEFAULT_SUMMARY, Alert, Hours
 from gold.alerts.states import State
 from orchestration.audit.verify.alert_states import Sample, changes
 from orchestration.utc import from_micros, to_micros
@@ -20,7 +20,7 @@ from tests.gold.alert_steps import ALERTS, STEPS, Step, at, judged, table
 HOURS = st.sampled_from(
     [None, Hours("UTC", (0,), 1, 2), Hours("Europe/Berlin", (6, 0), 23 * 60, 61), Hours("Asia/Kolkata", (0,), 331, 331)]
 )
-SUMMARY = "{alert} {entity} {state} {severity} {value} {value:.1f}"
+SUMMARIES = st.sampled_from([DEFAULT_SUMMARY, "{alert} {entity} {state} {severity} {value} {value:.1f} {reason}"])
 COMPARED = (
     *("entity", "state", "previous_state", "changed_at", "since", "known_at", "severity", "value", "summary", "alert_id"),
     *("is_past", "reason", "bronze_row"),
@@ -48,7 +48,8 @@ def of_verify(alert: Alert, steps: Sequence[Step], presence: Presence) -> list[d
     walls = [to_micros(at(step.wall)) for step in steps]
     samples: dict[str, list[Sample]] = {"a": [], "b": []}
     for row in table(steps).to_pylist():
-        samples[row["entity"]].append(Sample(to_micros(row["at"]), row["verdict"], row["value"], row["step"], None, (row["bronze_row"],)))
+        shown = row["verdict"], row["value"], row["step"], None, (row["bronze_row"],), row["reason"]
+        samples[row["entity"]].append(Sample(to_micros(row["at"]), *shown))
     rows = []
     for entity, of_entity in samples.items():
         for change in changes(alert, entity, of_entity, walls, presence if entity == "a" else ()):
@@ -64,8 +65,10 @@ def in_steps(rows: list[dict[str, Any]]) -> list[list[Any]]:
     return [sorted(of_step, key=str) for _, of_step in by_step]
 
 
-@given(ALERTS, HOURS, STEPS, st.lists(st.tuples(st.integers(0, 11), st.booleans()), max_size=3))
-def test_both_give_the_same_changes(alert: Alert, hours: Hours | None, steps: list[Step], presence: list[tuple[int, bool]]) -> None:
-    declared = replace(alert, summary=SUMMARY, hours=hours)
+@given(ALERTS, HOURS, SUMMARIES, STEPS, st.lists(st.tuples(st.integers(0, 11), st.booleans()), max_size=3))
+def test_both_give_the_same_changes(
+    alert: Alert, hours: Hours | None, summary: str, steps: list[Step], presence: list[tuple[int, bool]]
+) -> None:
+    declared = replace(alert, summary=summary, hours=hours)
     of_steps = sorted({step: (step, is_member) for step, is_member in presence if step < len(steps)}.values())
     assert in_steps(of_layer(declared, steps, of_steps)) == in_steps(of_verify(declared, steps, of_steps))
