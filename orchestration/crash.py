@@ -52,6 +52,8 @@ class Point(StrEnum):
     """The slice of a flow of flows.yml is chosen, nothing of it is written."""
     FLOW_WRITTEN = "flow-written"
     """The rows of a slice, not what the next one needs, nor its end."""
+    MODEL_WRITTEN = "model-written"
+    """The file of a model, not its row in gold.models."""
     SNAPSHOT_DUE = "snapshot-due"
     """Everything but the row of the snapshot."""
     GATE_FAILED = "gate-failed"

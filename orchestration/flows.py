@@ -109,7 +109,8 @@ def gold_amendments(lake: Lake) -> Job:
 
 
 def gold_flows(lake: Lake) -> Job:
-    written = tuple(lake.tables[name] for name in lake.conf.tables_of_incrementals)
+    of_anomalies = {lake.generation.gold(stream, "anomalies") for stream in lake.conf.judged_streams}
+    written = tuple(lake.tables[name] for name in (*lake.conf.tables_of_incrementals, *sorted(of_anomalies)))
     return Job(FLOWS, written, run=lambda: follow_all(lake))
 
 

@@ -6,14 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gold.anomalies.alarms import Rule, alarms, with_threshold
+from gold.anomalies.detectors import NOVELTY_THRESHOLD, PAUSE
 from gold.anomalies.judging import PAST, judge
 from gold.anomalies.model import DECAYS, Series, train, two_largest
 from gold.anomalies.novelty import Memory
 from gold.anomalies.residual import DAY
 from gold.anomalies.tail import Floats
 
-NOVELTY_THRESHOLD, PAUSE = 2.0, 0.3
-"""PAUSE: vectors after an alarm of `novelty` without another one, as a share of those that it learned from."""
 ENOUGH, ENOUGH_VECTORS = 14 * DAY, 2000
 """History from which one feature is judged by its season and its past, and not by novelty."""
 Z = np.arange(3.0, 12.0, 0.1)

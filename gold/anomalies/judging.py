@@ -22,7 +22,10 @@ BAND = 3.0
 @dataclass(frozen=True)
 class Judged:
     """A row a vector. `scores`: NaN where less than half of the features are there. `expected`, `bands` (half of one), `shares`: a column a
-    feature, NaN where it is a hole; `expected` also where a value stands that should move. `carry`: what the next vector needs."""
+    feature, NaN where it is a hole; `expected` also where a value stands that should move.
+
+    `carry`: what the next vector needs; `after`: that of the last one as bytes.
+    """
 
     scores: Floats
     thresholds: Floats
@@ -31,21 +34,24 @@ class Judged:
     bands: Floats
     shares: Floats
     carry: Floats
+    after: bytes
 
 
-def judge(model: Model, entity: str, series: Series, past: Floats, carry: Floats | None) -> Judged:
-    """Judge vectors in order of time. `past`: values of the last PAST vectors before them, or of all; `carry`: that of the last one."""
+def judge(model: Model, entity: str, series: Series, past: Floats, before: Floats | None, *, is_of_model: bool = True) -> Judged:
+    """Judge vectors in order of time. `past`: values of the last PAST vectors before them, or of all; `before`: `carry` of the last one.
+
+    `is_of_model`: whether this model has left that; of another one with the same features, only alarms and last values go on.
+    """
     fitted, values = model.fitted[entity], series.values
-    families = len(fitted.families)
     whole = with_past(np.vstack([past, values]), PAST - len(past))
-    means, rule, stood, last = _nothing(values.shape[1]) if carry is None else np.split(carry, _places(families, values.shape[1]))
-    scored = score(fitted, whole, phase(model.step, series.ends), means)
+    means, rule, stood, last = _nothing(values.shape[1]) if before is None else _parts(before, values.shape[1])
+    scored = score(fitted, whole, phase(model.step, series.ends), means if is_of_model else None)
     surprises = np.stack([model.tails[name].surprise(scored.scores[:, n]) for n, name in enumerate(fitted.families)], axis=1)
     stand = stands(values, stood, last)
     stuck_now = np.where(np.isnan(values), 0.0, stuck(fitted, stand))
     scores = two_largest(np.column_stack([surprises, stuck_now.max(axis=1)]))
     scores = np.where(np.isnan(surprises[:, 0]), np.nan, scores)
-    raised = alarms(model.rule, scores, Alarmed(*rule))
+    raised = alarms(model.rule, np.where(series.is_quiet, np.nan, scores), Alarmed(*rule))
     certain = np.nan_to_num(surprises)
     number = certain.argmax(axis=1)
     rows = np.arange(len(values))
@@ -54,6 +60,7 @@ def judge(model: Model, entity: str, series: Series, past: Floats, carry: Floats
     is_stuck = stuck_now.max(axis=1) > certain.max(axis=1)
     weights = np.where(is_stuck[:, None], stuck_now, residuals**2)
     total = np.nansum(weights, axis=1, keepdims=True)
+    carry = np.hstack([scored.means, raised.after, stand, held(np.vstack([last, values]))[0][1:]])
     return Judged(
         scores,
         raised.thresholds,
@@ -61,7 +68,8 @@ def judge(model: Model, entity: str, series: Series, past: Floats, carry: Floats
         np.where(is_stuck[:, None] & (stuck_now > 0), np.nan, values - residuals * spreads),
         np.where(np.isnan(residuals), np.nan, BAND * spreads),
         np.where(np.isnan(values), np.nan, weights / np.where(total > 0, total, 1.0)),
-        np.hstack([scored.means, raised.after, stand, held(np.vstack([last, values]))[0][1:]]),
+        carry,
+        carry[-1].tobytes(),
     )
 
 
@@ -69,5 +77,6 @@ def _nothing(features: int) -> tuple[None, tuple[()], Floats, Floats]:
     return None, (), np.zeros(features), np.full(features, np.nan)
 
 
-def _places(families: int, features: int) -> list[int]:
-    return [families, families + 3, families + 3 + features]
+def _parts(carry: Floats, features: int) -> list[Floats]:
+    families = len(carry) - 3 - 2 * features
+    return np.split(carry, [families, families + 3, families + 3 + features])

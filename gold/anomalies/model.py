@@ -27,11 +27,12 @@ STUCK = 5.0
 class Series:
     """Vectors of one entity in order of time: ends of their windows in microseconds since 1970, and values of features.
 
-    NaN: missing or filled.
+    NaN: missing or filled. `is_quiet`: where no alarm is wanted.
     """
 
     ends: npt.NDArray[np.int64]
     values: Floats
+    is_quiet: npt.NDArray[np.bool_] | bool = False
 
 
 @dataclass(frozen=True)

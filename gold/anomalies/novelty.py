@@ -12,6 +12,7 @@ Each of four measures of a vector becomes a surprise: -log10 of the share of its
 
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -50,12 +51,24 @@ class Memory:
     weight: float = 1.0
     before: Floats | None = None
 
-    def __post_init__(self) -> None:
-        """Compute the distances to what was seen."""
-        self._block = 4 * max(1, self.learning // 104)
-        self._nearest, self._nearest_at_hour = np.full(BINS, np.inf), np.full((HOURS, BINS), np.inf)
-        for hour, number in np.argwhere(self.seen).tolist():
-            self._reach(hour, number)
+    @property
+    def _block(self) -> int:
+        return 4 * max(1, self.learning // 104)
+
+    def packed(self) -> bytes:
+        """Return all of it as bytes."""
+        seen, before = np.packbits(self.seen).tobytes(), None if self.before is None else self.before.tobytes()
+        return msgspec.msgpack.encode(vars(self) | {"seen": seen, "histograms": self.histograms.tobytes(), "before": before})
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> "Memory":
+        """Return what was packed."""
+        fields = msgspec.msgpack.decode(packed)
+        seen = np.unpackbits(np.frombuffer(fields["seen"], np.uint8), count=HOURS * BINS).reshape(HOURS, BINS).astype(bool)
+        histograms = np.frombuffer(fields["histograms"]).reshape(len(MEASURES), LEVELS).copy()
+        waiting = [*map(tuple, fields["waiting"])]
+        before = None if fields["before"] is None else np.frombuffer(fields["before"])
+        return cls(**fields | {"seen": seen, "histograms": histograms, "waiting": waiting, "before": before})
 
     def judge(self, values: Floats, ends: npt.NDArray[np.int64]) -> Floats:
         """Return the surprises of values in order of time, a column a measure; NaN for a hole and while it learns.
@@ -67,7 +80,7 @@ class Memory:
             if np.isnan(value):
                 continue
             hour = end // HOUR % HOURS
-            if len(self.first) < self.learning:
+            if not self.count:
                 self.first.append((value, hour))
                 if len(self.first) == self.learning:
                     self._learn()
@@ -80,14 +93,15 @@ class Memory:
         low, middle, high = np.percentile(values, [5, 50, 95])
         spread = max((high - low) / 3.3, 0.3 * values.std())
         self.middle, self.spread = float(middle), float(spread if spread > 0 else max(abs(values[0]) * 0.01, 1e-6))
-        for value, hour in self.first:
+        first, self.first = self.first, []
+        for value, hour in first:
             self._next(value, hour)
 
     def _next(self, value: float, hour: int) -> Floats:
         scaled = (value - self.middle) / self.spread
         number = int(np.clip(np.round(np.arcsinh(scaled / 2) * 2 / BIN) + BINS // 2, 0, BINS - 1))
         if len(self.waiting) == BEHIND:
-            self._see(*self.waiting.pop(0))
+            self.seen[self.waiting.pop(0)] = True
         self.waiting.append((hour, number))
         self.recent = [*self.recent[-2 * self._block + 1 :], scaled]
         measures = np.array([*self._distances(hour, number), *self._moves()])
@@ -97,20 +111,12 @@ class Memory:
         self.before, self.count = measures, self.count + 1
         return surprises
 
-    def _see(self, hour: int, number: int) -> None:
-        if not self.seen[hour, number]:
-            self.seen[hour, number] = True
-            self._reach(hour, number)
-
-    def _reach(self, hour: int, number: int) -> None:
-        away, turned = np.abs(CENTRES - CENTRES[number]), CHORDS[(np.arange(HOURS) - hour) % HOURS]
-        self._nearest = np.minimum(self._nearest, away)
-        self._nearest_at_hour = np.minimum(self._nearest_at_hour, away**2 + turned[:, None] ** 2)
-
     def _distances(self, hour: int, number: int) -> tuple[float, float]:
-        if np.isinf(self._nearest[number]):
+        seen = np.flatnonzero(self.seen)
+        if not len(seen):
             return 0.0, 0.0
-        return float(self._nearest[number]), float(np.sqrt(self._nearest_at_hour[hour, number]))
+        away, turned = np.abs(CENTRES[seen % BINS] - CENTRES[number]), CHORDS[(seen // BINS - hour) % HOURS]
+        return float(away.min()), float(np.sqrt((away**2 + turned**2).min()))
 
     def _moves(self) -> tuple[float, float]:
         last = np.array(self.recent)
@@ -120,7 +126,7 @@ class Memory:
 
     def _remember(self, measures: Floats) -> None:
         self.histograms[np.arange(len(MEASURES)), _levels(measures)] += self.weight
-        self.weight /= np.exp(-1.0 / (MEMORY * self.learning))
+        self.weight /= float(np.exp(-1.0 / (MEMORY * self.learning)))
         if self.weight > 1e100:
             self.histograms, self.weight = self.histograms / self.weight, 1.0
 

@@ -156,8 +156,8 @@ class Conf:
 
     @property
     def incrementals(self) -> list[str]:
-        """Names of what follows gold slice by slice, each with a folder of its own: flows, and alerts behind `alerts/`."""
-        return [*self.flows, *(f"alerts/{name}" for name in self.alerts)]
+        """Names of what follows gold slice by slice, each with a folder of its own: flows, anomalies of streams, and alerts."""
+        return [*self.flows, *(f"anomalies/{stream}" for stream in self.judged_streams), *(f"alerts/{name}" for name in self.alerts)]
 
     @property
     def tables_of_incrementals(self) -> list[str]:
@@ -171,7 +171,12 @@ class Conf:
 
     def kinds_of(self, stream: str) -> list[str]:
         """List the kinds of tables that a stream and what follows it write."""
-        return [*OF_EACH_STREAM, *(["anomalies"] if any(group.anomalies for group in self.streams[stream]) else [])]
+        return [*OF_EACH_STREAM, *(["anomalies"] if stream in self.judged_streams else [])]
+
+    @property
+    def judged_streams(self) -> list[str]:
+        """Streams with a group whose vectors are judged."""
+        return [stream for stream, groups in self.streams.items() if any(group.anomalies for group in groups)]
 
     @cached_property
     def streams(self) -> dict[str, list[Group]]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from orchestration.engine.lake import Lake
-from orchestration.storage.delta import ask, in_log, open_table
+from orchestration.storage.delta import OpenTable, ask, in_log, open_table
 from orchestration.storage.row_pieces import PIECE_BYTES, in_pieces
 from orchestration.storage.tables import LakeStore
 
@@ -61,7 +61,11 @@ def cut(sizes: Iterable[tuple[int, float]], after: int, last: int, most: float) 
 
 def pieces(lake: LakeStore, name: str, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
     """Rows that a query finds in a table, which it calls `rows`, by DataFusion: see `in_pieces`."""
-    table = open_table(lake.table_path(name))
+    return pieces_of(open_table(lake.table_path(name)), query, most_bytes)
+
+
+def pieces_of(table: OpenTable, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
+    """The same of a table that is open."""
     reader = ask(query, {"rows": table})
     # Arrow joins no views of strings.
     declared = pa.schema(table.schema().to_arrow())

@@ -4,27 +4,33 @@ A command asks that a model is put in force; the job that judges does so at the 
 judged already would be judged by another model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gold.anomalies.model import Model, from_table, to_table
+from gold.flows.slices import THE_BEGINNING
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.log import Log
+from orchestration.stores.store import ChangedError, Condition
+from orchestration.utc import to_micros
 
 MAIN, SHADOW = "main", "shadow"
-TRAINED, ASKED, IN_FORCE = "trained", "asked for", "in force"
+BEGUN, TRAINED, ASKED, IN_FORCE = "begun", "trained", "asked for", "in force"
 
 
 @dataclass(frozen=True)
 class ModelEvent:
-    """Grain: a model that was trained, or is asked for, or came in force.
+    """Grain: a group that was begun with; a model that was trained, or is asked for, or came in force.
 
+    Of `begun` `after`: only vectors whose windows end after it are judged; null: all.
     `role`: main, or shadow: judged beside the main one, for comparison; empty of `trained`. Of `in force` `after`: vectors whose windows
     end after it are judged by the model until another one comes; null: from the first vector on. An empty `model_id`: none is in force
     from then. Of `trained`: `detector`, `features`, `snapshot_id` (null: the vectors that were there), `vectors`, `entities`,
@@ -50,11 +56,15 @@ class ModelEvent:
 MODELS = Log("gold.models", ModelEvent, order="at", is_maintained=True)
 
 
-def write_model(lake: Location, model_id: str, model: Model) -> None:
-    """Write the file of a model."""
+def write_model(lake: Location, group: str, model: Model) -> str:
+    """Write the file of a model under the next id of its group, and return that."""
     sink = pa.BufferOutputStream()
     pq.write_table(to_table(model), sink)
-    _file(lake, model_id).write(sink.getvalue().to_pybytes())
+    for number in count(1 + sum(event.event == TRAINED for event in MODELS.rows(lake, [("device_group", "=", group)]))):
+        with suppress(ChangedError):
+            _file(lake, f"{group}-{number}").write(sink.getvalue().to_pybytes(), Condition.ABSENT)
+            return f"{group}-{number}"
+    raise AssertionError
 
 
 @lru_cache(1_000)
@@ -69,10 +79,22 @@ def read_model(lake: Location, model_id: str) -> Model:
         ) from error
 
 
-def in_force(events: Sequence[ModelEvent], group: str, role: str = MAIN) -> list[tuple[datetime | None, str]]:
-    """Return the models of a group in order of time: after which end of a window each is in force."""
-    rows = (event for event in events if (event.device_group, event.event, event.role) == (group, IN_FORCE, role))
-    return [(event.after, event.model_id) for event in rows]
+def in_force(events: Iterable[ModelEvent], group: str, role: str = MAIN) -> list[tuple[int, str]]:
+    """Return the models of a group in order of time: after which end of a window each is in force, in microseconds since 1970.
+
+    `events`: in order of `at`; one replaces those before it that would come in force at the same time or later.
+    """
+    chain = list[tuple[int, str]]()
+    for event in (event for event in events if (event.device_group, event.event, event.role) == (group, IN_FORCE, role)):
+        after = THE_BEGINNING if event.after is None else to_micros(event.after)
+        chain = [*(before for before in chain if before[0] < after), (after, event.model_id)]
+    return chain
+
+
+def begun_after(events: Iterable[ModelEvent], group: str) -> int | None:
+    """Return the end of a window behind which vectors of a group are judged; None where it is not begun with."""
+    first = next((event for event in events if (event.device_group, event.event) == (group, BEGUN)), None)
+    return None if first is None else THE_BEGINNING if first.after is None else to_micros(first.after)
 
 
 def _file(lake: Location, model_id: str) -> Location:

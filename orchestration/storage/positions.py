@@ -16,6 +16,8 @@ from orchestration.storage.tables import LakeStore
 FLOWS = "gold.flows"
 """The job that writes the flows of flows.yml and the alerts of alerts.yml."""
 ALERTS = "gold.alerts"
+JUDGED = "anomalies"
+"""The job that judges the vectors of a stream is called `anomalies/<stream>`."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class FlowPosition:
     lateness_seconds: int = 0
     final: Final = field(default_factory=Final)
     closed_until_ms: int = 0
+    gold_batch: int = -1
+    retried: int = -1
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,13 @@ def judged_ahead(lake: Location) -> StateFile[JudgedAhead]:
 
 def step_file(lake: LakeStore, name: str) -> StateFile[FlowStep]:
     """Return the file of the flow or alert of that name; it is not there where the flow has not begun."""
-    return StateFile(lake.checkpoint(FLOWS) / name / "slice.json", FlowStep, REPAIR)
+    return StateFile(step_folder(lake, name) / "slice.json", FlowStep, REPAIR)
+
+
+def step_folder(lake: LakeStore, name: str) -> Location:
+    """Return the folder of a flow or alert; of what judges a stream of gold below the checkpoint of that, as a replay builds both anew."""
+    kind, _, stream = name.partition("/")
+    return lake.checkpoint(f"gold.{stream}") / kind if kind == JUDGED and stream else lake.checkpoint(FLOWS) / name
 
 
 def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:

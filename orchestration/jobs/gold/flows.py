@@ -12,6 +12,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs.account import retry
 from orchestration.jobs.flow_readings import with_predicates
 from orchestration.jobs.gold import exact_alerts, lane_slices, slices
+from orchestration.jobs.gold.anomalies import judged_streams
 from orchestration.jobs.gold.prefix import Prefix, consistent_prefix
 from orchestration.jobs.gold.slices import Incremental
 from orchestration.jobs.ranges import pieces
@@ -101,4 +102,4 @@ def _follow(lake: Lake, incrementals: Iterable[Incremental], prefix: Prefix) -> 
 
 
 def _incrementals(lake: Lake) -> list[Incremental]:
-    return [*map(DeclaredFlow, lake.conf.flows.values()), *exact_alerts.exact_alerts(lake)]
+    return [*map(DeclaredFlow, lake.conf.flows.values()), *judged_streams(lake), *exact_alerts.exact_alerts(lake)]

@@ -25,7 +25,7 @@ from orchestration.storage.checkpoints import REPAIR
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
 from orchestration.storage.lanes import lanes_of
-from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, step_file
+from orchestration.storage.positions import FLOWS, FlowPosition, FlowStep, step_file, step_folder
 from orchestration.storage.state_file import read_rows, write_rows
 from orchestration.utc import to_micros
 
@@ -106,6 +106,11 @@ def within(start: int, end: int, time: str = "event_time") -> str:
     return f"{since}{time} < {instant(end)}"
 
 
+def ending(after: int, until: int) -> str:
+    """SQL of DataFusion: windows that end behind an instant, and not behind another one."""
+    return f"window_end <= {instant(until)}" + ("" if after == THE_BEGINNING else f" and window_end > {instant(after)}")
+
+
 def readings_taken(metrics: Collection[str], group: str | None) -> str:
     """SQL of DataFusion: readings of these metrics, or of all, and of devices of a group, or of all."""
     conditions = [f"metric in {literal([*metrics])}"] if metrics else []
@@ -181,4 +186,4 @@ def _carried_file(lake: Lake, incremental: Incremental, number: int) -> Location
 
 
 def _folder(lake: Lake, incremental: Incremental) -> Location:
-    return lake.checkpoint(FLOWS) / incremental.name
+    return step_folder(lake, incremental.name)

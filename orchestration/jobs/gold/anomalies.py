@@ -1,0 +1,167 @@
+"""Vectors of groups with `anomalies`, judged: an incremental of slices.py for each stream of gold, which writes gold.anomalies.
+
+A slice holds vectors of revision 0 whose windows have closed since, and judges again what late rows have amended: see
+gold/anomalies/rows.py. At its beginning models that were asked for come in force, and a group that has learned for long enough gets its
+first model.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from gold.anomalies.rows import NOTHING, ROW, Chain, Judges, Left, Standing, judged, nothing
+from gold.anomalies.vectors import by_entity
+from gold.flows.slices import THE_BEGINNING, Stepped, micros
+from gold.schema import ANOMALIES, BESIDE
+from gold.windows.spec import Group
+from orchestration.engine.lake import Lake
+from orchestration.jobs.gold.amended_anomalies import OF_VECTOR, Tables, amended
+from orchestration.jobs.gold.first_models import prepared
+from orchestration.jobs.gold.prefix import Prefix
+from orchestration.jobs.gold.slices import ending
+from orchestration.jobs.gold.training import step_of
+from orchestration.jobs.ranges import pieces
+from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.models import MAIN, MODELS, SHADOW, ModelEvent, begun_after, in_force, read_model
+from orchestration.storage.positions import JUDGED, FlowPosition, FlowStep
+
+SLICE_ROWS = 200_000
+"""Vectors of one slice: bounds the memory."""
+COLUMNS = [*ANOMALIES.names, *BESIDE["anomalies"].names]
+_LEFT = (("model", pa.string()), ("state", pa.binary()))
+CARRIED = pa.schema(
+    [
+        *((name, pa.string()) for name in ("device_group", "entity")),
+        ("past", pa.list_(pa.float64())),
+        *((f"{role}_{name}", kind) for role in (MAIN, SHADOW) for name, kind in _LEFT),
+    ]
+)
+"""Grain: an entity. `past`: values of its last vectors, one vector after another."""
+All = dict[tuple[str, str], Standing]
+"""Entities by their group and name."""
+
+
+def judged_streams(lake: Lake) -> list["JudgedStream"]:
+    """Return what judges the streams that have a group with `anomalies`."""
+    return [JudgedStream(stream, lake.generation.gold(stream, "anomalies")) for stream in lake.conf.judged_streams]
+
+
+@dataclass(frozen=True)
+class JudgedStream:
+    """The groups with `anomalies` of a stream as slices.Incremental. Models are in force by ends of windows, so its plan says nothing."""
+
+    stream: str
+    table: str
+    plan: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{JUDGED}/{self.stream}"
+
+    def as_begun(self, plan: str) -> "JudgedStream":
+        """Itself: a slice that a killed run began has the same models."""
+        return self
+
+    def next_step(self, lake: Lake, this: FlowStep, prefix: Prefix) -> FlowStep | None:
+        """Return a step up to the prefix, or to where a group has learned enough, or of so many vectors as fit in memory."""
+        reached, after = prefix.positions[self.stream], this.after
+        closed = reached.closed_until_ms
+        end = FlowPosition(
+            prefix.bronze_batch, closed * 1000, closed_until_ms=closed, gold_batch=reached.gold_batch, retried=reached.retried
+        )
+        if end == after:
+            return None
+        if (end.until, end.gold_batch, end.retried) == (after.until, after.gold_batch, after.retried):
+            return replace(this, after=end)  # no vector has come
+        vectors = open_table(lake.table_path(self._vectors(lake)))
+        learned = [prepared(lake, group, vectors, after.until) for group in self._groups(lake)]
+        up_to = self._cut(lake, after.until, min([end.until, *(at for at in learned if at is not None)]))
+        if up_to < end.until:
+            end = replace(end, bronze_batch=after.bronze_batch, until=up_to, closed_until_ms=up_to // 1000)
+        return replace(this, number=this.number + 1, up_to=end)
+
+    def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
+        """See slices.Incremental."""
+        events = MODELS.rows(lake.conf.lake)
+        judges = {group.name: judges_of(lake, group, events) for group in self._groups(lake)}
+        behind = {name: begun_after(events, name) or THE_BEGINNING for name in judges}
+        since = {name: max(after, start.until) for name, after in behind.items()}
+        features = {name: of_group.features for name, of_group in judges.items()}
+        entities, made = _unpacked(carried, judges), [ROW.empty_table()]
+        for (group, entity), vectors in by_entity(self._in_time(lake, since, end.until), features):
+            before = entities.get((group, entity)) or nothing(judges[group])
+            rows, entities[group, entity] = judged(judges[group], entity, vectors, before)
+            made.append(rows)
+        in_time = pa.concat_tables(made)
+        in_time = in_time.append_column("revision", pa.repeat(pa.scalar(0, pa.int32()), len(in_time)))
+        tables = Tables(open_table(lake.table_path(self._vectors(lake))), open_table(lake.table_path(self.table)), in_time, behind)
+        rows = pa.concat_tables([in_time, *amended(tables, judges, start, end)])
+        rows = rows.append_column("gold_batch", pa.repeat(pa.scalar(end.gold_batch, pa.int64()), len(rows)))
+        return Stepped(rows.select(COLUMNS), _packed(entities))
+
+    def _vectors(self, lake: Lake) -> str:
+        return lake.generation.gold(self.stream, "vectors")
+
+    def _groups(self, lake: Lake) -> list[Group]:
+        return [group for group in lake.conf.streams[self.stream] if group.anomalies]
+
+    def _in_time(self, lake: Lake, since: Mapping[str, int], until: int) -> pa.Table:
+        groups = " or ".join(f"(device_group = {literal(name)} and {ending(after, until)})" for name, after in since.items())
+        return pa.concat_tables(pieces(lake, self._vectors(lake), f"select {OF_VECTOR} from rows where revision = 0 and ({groups})"))
+
+    def _cut(self, lake: Lake, after: int, until: int) -> int:
+        """Return the end, or that of the last windows which fit in a slice."""
+        names = [group.name for group in self._groups(lake)]
+        where = f"revision = 0 and device_group in {literal(names)} and {ending(after, until)}"
+        query = f"select window_end, count(*) as count from rows where {where} group by window_end order by window_end"
+        rows = ask(query, {"rows": open_table(lake.table_path(self._vectors(lake)))}).read_all()
+        totals = np.cumsum(rows["count"].to_numpy())
+        if not len(totals) or totals[-1] <= SLICE_ROWS:
+            return until
+        fitting = max(int(np.searchsorted(totals, SLICE_ROWS, "right")), 1)
+        return until if fitting == len(totals) else int(micros(rows["window_end"])[fitting - 1])
+
+
+def judges_of(lake: Lake, group: Group, events: list[ModelEvent]) -> Judges:
+    """Return whatever judges a group; TidemarkError where the file of a model is gone."""
+    assert group.vector
+    assert group.anomalies
+
+    def chain(role: str) -> Chain:
+        models = in_force(events, group.name, role)
+        of_role = [(model_id, read_model(lake.conf.lake, model_id)) if model_id else None for _, model_id in models]
+        return Chain([after for after, _ in models], of_role)
+
+    return Judges(group.name, group.vector.features, step_of(lake.conf, group), chain(MAIN), chain(SHADOW), group.anomalies.quiet_hours)
+
+
+def _unpacked(carried: pa.Table | None, judges: Mapping[str, Judges]) -> All:
+    """Read what the slice before left of groups that are still judged."""
+    rows = carried.to_pylist() if carried is not None else []
+    return {
+        (row["device_group"], row["entity"]): Standing(
+            np.reshape(np.array(row["past"], np.float64), (-1, len(of_group.features))),
+            *(
+                _left(chain, row[f"{role}_model"], row[f"{role}_state"])
+                for role, chain in ((MAIN, of_group.main), (SHADOW, of_group.shadow))
+            ),
+        )
+        for row in rows
+        if (of_group := judges.get(row["device_group"]))
+    }
+
+
+def _left(chain: Chain, model_id: str, state: bytes | None) -> Left:
+    model = next((in_force[1] for in_force in chain.models if in_force and in_force[0] == model_id), None)
+    return NOTHING if model is None else Left(model_id, state, (model.detector, *model.features))
+
+
+def _packed(entities: All) -> pa.Table:
+    rows = [
+        {"device_group": group, "entity": entity, "past": standing.past.ravel()}
+        | {f"{role}_{name}": getattr(left, name) for role, left in ((MAIN, standing.main), (SHADOW, standing.shadow)) for name, _ in _LEFT}
+        for (group, entity), standing in entities.items()
+    ]
+    return pa.Table.from_pylist(rows, CARRIED)

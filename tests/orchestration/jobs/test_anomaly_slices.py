@@ -1,0 +1,159 @@
+"""Anomalies of a stream, slice by slice, without Spark: cuts, late rows, models that come in force, kills."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gold.anomalies.spec import Anomalies
+from gold.flows.slices import instants
+from gold.schema import VECTOR_KEY
+from gold.windows.revisions import latest
+from orchestration.crash import Point
+from orchestration.engine.lake import Lake
+from orchestration.jobs.gold import slices
+from orchestration.jobs.gold.anomalies import judged_streams
+from orchestration.jobs.gold.prefix import Prefix
+from orchestration.storage.commit import append_rows
+from orchestration.storage.models import MODELS
+from orchestration.storage.positions import GoldPosition
+from orchestration.storage.tables import ensure
+from orchestration.utc import from_micros, to_micros
+from tests.lakes import KITCHEN, conf, recorded
+from tests.orchestration.jobs.killed import killed
+from tests.rows import at
+
+START, STEP = to_micros(at("2026-01-05T00:00:00")), 600_000_000
+DAY = 144
+JUDGED = ("score", "threshold", "is_anomaly", "reason", "expected", "band", "share", "model", "carry")
+
+
+def lake_of(folder: Path, **anomalies: Any) -> Lake:
+    """A lake with a group that learns for two days."""
+    of_group = replace(KITCHEN, anomalies=Anomalies(**{"learning_seconds": 2 * 86_400, **anomalies}))
+    lake = Lake(conf(folder, groups={"kitchen": of_group}))
+    for table in lake.tables.values():
+        ensure(table)
+    return lake
+
+
+def values_of(device: int, count: int) -> npt.NDArray[np.float64]:
+    noise = np.random.default_rng(device)
+    heat = np.sin(2 * np.pi * np.arange(count) / DAY) + noise.normal(size=count) * 0.1
+    return np.stack([200 + 20 * heat, 5 + heat + noise.normal(size=count) * 0.05], axis=1)
+
+
+def vectors(lake: Lake, devices: Sequence[str], rows: Sequence[int], gold_batch: int, revision: int = 0) -> None:
+    """Append vectors of devices, by their numbers since START; power is filled in five of six. Amended ones are 30 higher."""
+    ends = START + (np.asarray(rows) + 1) * STEP
+    for number, device in enumerate(devices):
+        values = values_of(number, 2000)[np.asarray(rows)] + 30 * revision
+        columns = {
+            "device_group": pa.repeat("kitchen", len(rows)),
+            "entity": pa.repeat(device, len(rows)),
+            "window_start": instants(ends - STEP),
+            "window_end": instants(ends),
+            "vector": pa.array(values.tolist()),
+            "missing": pa.array([[]] * len(rows), pa.list_(pa.string())),
+            "filled": pa.array([["power"] if row % 6 else [] for row in rows], pa.list_(pa.string())),
+            "revision": pa.array([revision] * len(rows), pa.int32()),
+            "gold_batch": pa.array([gold_batch] * len(rows), pa.int64()),
+        }
+        table = lake.tables["gold.vectors"]
+        append_rows(table.location, pa.table([columns[name] for name in table.schema.names], table.schema))
+
+
+def follow(lake: Lake, batch: int, rows: int) -> int:
+    """Judge up to a bronze batch, with so many windows closed; returns how many rows are written."""
+    reached = GoldPosition(batch, (START + rows * STEP) // 1000, batch, batch)
+    return sum(sum(slices.follow(lake, stream, Prefix(batch, {"kitchen": reached}))) for stream in judged_streams(lake))
+
+
+def rows_of(lake: Lake, revisions: str = "newest") -> dict[tuple[str, object], dict[str, object]]:
+    rows = recorded(lake, "gold.kitchen_anomalies").append_column("device_group", pa.array(["kitchen"] * lake_rows(lake)))
+    chosen = latest(rows, VECTOR_KEY) if revisions == "newest" else rows.filter(pa.compute.equal(rows["revision"], 0))
+    return {(row["entity"], row["window_end"]): {name: row[name] for name in JUDGED} for row in chosen.to_pylist()}
+
+
+def lake_rows(lake: Lake) -> int:
+    return len(recorded(lake, "gold.kitchen_anomalies"))
+
+
+def with_models_of(lake: Lake, other: Lake) -> None:
+    for folder in ("gold/models", "models"):
+        shutil.copytree(other.conf.lake.local / folder, lake.conf.lake.local / folder)
+
+
+OVENS = ("oven-1", "oven-2")
+LATE = (450, 470, 700)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Six days in one slice; three vectors are amended, one of them to another value."""
+    lake = lake_of(tmp_path_factory.mktemp("whole"))
+    vectors(lake, OVENS, range(864), 0)
+    vectors(lake, OVENS[:1], LATE, 0, revision=1)
+    follow(lake, 0, 864)
+    return lake
+
+
+def test_vectors_are_judged_once_the_group_has_learned(whole: Lake) -> None:
+    rows = [*rows_of(whole, "in time").values()]
+    assert len(rows) == 2 * 864
+    assert (
+        sum(row["reason"] == "learning" for row in rows) == 2 * 2 * DAY + 2
+    )  # the window that ends with the learning time is learned from
+    assert {row["model"] for row in rows} == {None, "kitchen-1"}
+    assert [event.event for event in MODELS.rows(whole.conf.lake)] == ["begun", "trained", "in force"]
+
+
+def test_a_late_value_is_an_anomaly_in_the_newest_row_and_none_in_time(whole: Lake) -> None:
+    in_time, newest = rows_of(whole, "in time"), rows_of(whole)
+    key = ("oven-1", from_micros(START + (LATE[0] + 1) * STEP))
+    assert not in_time[key]["is_anomaly"]
+    assert newest[key]["is_anomaly"]
+    assert "temperature " in str(newest[key]["reason"])
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(1, 863), max_size=7, unique=True).map(sorted), when=st.lists(st.integers(0, 7), min_size=3, max_size=3))
+def test_any_cut_gives_the_same_rows(whole: Lake, tmp_path_factory: pytest.TempPathFactory, cuts: list[int], when: list[int]) -> None:
+    """`when`: in which slice after that of its window a late row comes."""
+    lake = lake_of(tmp_path_factory.mktemp("cut"))
+    with_models_of(lake, whole)
+    ends = [0, *cuts, 864]
+    for batch, (first, last) in enumerate(pairwise(ends)):
+        vectors(lake, OVENS, range(first, last), batch)
+        for row, slices_later in zip(LATE, when, strict=True):
+            of_window = next(n for n, end in enumerate(ends[1:]) if row < end)
+            if batch == min(of_window + slices_later, len(cuts)):
+                vectors(lake, OVENS[:1], [row], batch, revision=1)
+        follow(lake, batch, last)
+    assert rows_of(lake, "in time") == rows_of(whole, "in time")
+    assert rows_of(lake) == rows_of(whole)
+
+
+@pytest.mark.parametrize("point", [Point.FLOW_BEGUN, Point.FLOW_WRITTEN, Point.MODEL_WRITTEN])
+def test_a_kill_leaves_what_an_undisturbed_run_leaves(whole: Lake, tmp_path: Path, point: Point) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(864), 0)
+    vectors(lake, OVENS[:1], LATE, 0, revision=1)
+    with killed(point):
+        follow(lake, 0, 864)
+    follow(lake, 0, 864)
+    is_compared = [name for name in JUDGED if name != "model"]
+    for revisions in ("in time", "newest"):
+        found, expected = rows_of(lake, revisions), rows_of(whole, revisions)
+        assert [[row[name] for name in is_compared] for row in found.values()] == [
+            [row[name] for name in is_compared] for row in expected.values()
+        ]
