@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gold.anomalies.alarms import Alarmed, alarms
 from gold.anomalies.model import Model, Series, phase, stuck, two_largest
-from gold.anomalies.residual import LAGS, held, score, stands, with_past
+from gold.anomalies.residual import LAGS, UNSEEN, held, score, stands, with_past
 from gold.anomalies.tail import Floats
 
 PAST = 2 * LAGS
@@ -42,7 +42,8 @@ def judge(model: Model, entity: str, series: Series, past: Floats, before: Float
 
     `is_of_model`: whether this model has left that; of another one with the same features, only alarms and last values go on.
     """
-    fitted, values = model.fitted[entity], series.values
+    fitted = model.fitted[entity]
+    values = np.where(fitted.scale.spread >= UNSEEN, np.nan, series.values)
     whole = with_past(np.vstack([past, values]), PAST - len(past))
     means, rule, stood, last = _nothing(values.shape[1]) if before is None else _parts(before, values.shape[1])
     scored = score(fitted, whole, phase(model.step, series.ends), means if is_of_model else None)

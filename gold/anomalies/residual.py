@@ -24,7 +24,9 @@ KEEPS = 0.5 ** (1 / 3)
 CLIP, RESIDUAL_CLIP = 10.0, 30.0
 OWN = 0.95
 """The quantile of an entity's own scores by which they are divided, before those of a group are put together."""
-LEAST_SPREAD = 0.02
+LEAST_SPREAD, LEAST_OWN = 0.02, 1e-9
+LEAST_VALUES, UNSEEN = 2 * LAGS, 1e100
+"""A feature with fewer values in the training is not known: the spread of its scale is UNSEEN, and it counts for nothing."""
 DAY = 86_400_000_000
 SEASON, PAST, OTHERS = "season", "lags", "others"
 
@@ -147,7 +149,10 @@ def fit(values: Floats, phase: Floats | None) -> tuple[Fitted, dict[str, Floats]
 
     Returns with it the scores out of fold, by family: those of the rows of one fold by regressions of the others.
     """
-    scale, is_hole = scale_of(values), np.isnan(values)
+    is_hole = np.isnan(values)
+    is_seen = (~is_hole).sum(axis=0) >= LEAST_VALUES
+    scale = scale_of(np.where(is_seen, values, 0.0))
+    scale = Scale(scale.middle, np.where(is_seen, scale.spread, UNSEEN))
     rows = design(inputs(scale, with_past(values, LAGS)), phase)
     features, ends = values.shape[1], np.linspace(0, len(rows), FOLDS + 1).astype(int)
     folds = [slice(*fold) for fold in pairwise(ends)]
@@ -157,14 +162,15 @@ def fit(values: Floats, phase: Floats | None) -> tuple[Fitted, dict[str, Floats]
     for name in _families(features, phase):
         parts = [_solved(name, total - part, features).residuals(rows[fold], is_hole[fold]) for fold, part in zip(folds, sums, strict=True)]
         apart = np.vstack(parts)
-        spread = _spread(apart)
+        spread = _spread(np.where(is_seen, apart, 0.0))
         squares = mean_squares(np.clip(apart / spread, -RESIDUAL_CLIP, RESIDUAL_CLIP))
         means = smoothed(squares, float(np.nanmedian(squares)))
-        own = float(np.quantile(means[2 * LAGS :], OWN))
+        own = max(float(np.quantile(means[2 * LAGS :], OWN)), LEAST_OWN)
         whole = _solved(name, total, features)
         families[name] = Family(whole.coefficients, whole.mixed, spread, own, float(means[-1]))
         scores[name] = means[2 * LAGS :][~np.isnan(squares[2 * LAGS :])] / own
-    return Fitted(scale, families, stands(values, np.zeros(features), np.full(features, np.nan)).max(axis=0)), scores
+    longest = stands(values, np.zeros(features), np.full(features, np.nan)).max(axis=0)
+    return Fitted(scale, families, np.where(is_seen, longest, UNSEEN)), scores
 
 
 def score(model: Fitted, values: Floats, phase: Floats | None, means: Sequence[float] | Floats | None = None) -> Scored:

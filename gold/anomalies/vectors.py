@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from gold.anomalies.tail import Floats
 from gold.flows.slices import micros
 
+LARGEST = 1e100
+
 
 @dataclass(frozen=True)
 class Vectors:
@@ -37,9 +39,9 @@ def by_entity(vectors: pa.Table, features: Mapping[str, Sequence[str]]) -> Itera
 
 
 def matrix(vectors: pa.Table, features: Sequence[str]) -> Floats:
-    """Return the values of vectors, a row each; NaN where a feature is missing or filled, or is no number."""
+    """Return the values of vectors, a row each; NaN where a feature is missing or filled, or is no number that can be squared."""
     values = pc.fill_null(vectors["vector"].combine_chunks().flatten(), np.nan).to_numpy(zero_copy_only=False)
-    values = np.where(np.isfinite(values), values, np.nan).reshape(len(vectors), len(features))
+    values = np.where(np.abs(values) < LARGEST, values, np.nan).reshape(len(vectors), len(features))
     filled = vectors["filled"].combine_chunks()
     values[pc.list_parent_indices(filled).to_numpy(), pc.index_in(filled.flatten(), pa.array(features)).to_numpy()] = np.nan
     return values

@@ -43,6 +43,8 @@ COMMANDS = {
     "sinks": "Show how far each sink has come; send everything to a sink again.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",
     "evaluate": "Judge labelled series by the detectors of anomalies, and count what they find.",
+    "train": "Train a model of anomalies on the vectors of a group.",
+    "models": "List the models of anomalies; put one in force, or the one before it.",
     "verify": "Recompute silver and gold from bronze, and compare every row.",
     "replay": "Build the next generation of silver and gold from bronze, and switch to it.",
     "generations": "List the generations of silver and gold, and which one is active.",

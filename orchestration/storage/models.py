@@ -7,16 +7,18 @@ judged already would be judged by another model.
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from expectations.wording import hint
 from gold.anomalies.model import Model, from_table, to_table
 from gold.flows.slices import THE_BEGINNING
-from orchestration.errors import TidemarkError
+from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.log import Log
 from orchestration.stores.store import ChangedError, Condition
@@ -89,6 +91,52 @@ def in_force(events: Iterable[ModelEvent], group: str, role: str = MAIN) -> list
         after = THE_BEGINNING if event.after is None else to_micros(event.after)
         chain = [*(before for before in chain if before[0] < after), (after, event.model_id)]
     return chain
+
+
+def ask_for(lake: Location, model_id: str, role: str = MAIN) -> None:
+    """Ask that a model comes in force; TidemarkError where there is none of that id."""
+    trained = {event.model_id: event for event in MODELS.rows(lake, [("event", "=", TRAINED)])}
+    if model_id not in trained:
+        raise ConfError(f"there is no model {model_id!r}; {hint(model_id, trained, '`tidemark models` lists them')}")
+    _ask(lake, trained[model_id].device_group, model_id, role)
+
+
+def roll_back(lake: Location, group: str, *, is_shadow: bool = False) -> str:
+    """Ask for the model that was in force before the present one; ConfError where there is none. The shadow ends. Returns its id."""
+    role = SHADOW if is_shadow else MAIN
+    events = [event for event in MODELS.rows(lake, [("device_group", "=", group)]) if event.role == role]
+    present = events[-1].model_id if events else ""
+    former = [model_id for _, model_id in in_force(events, group, role) if model_id != present]
+    if not (present if is_shadow else former):
+        raise ConfError(f"{group} has had no other model; `tidemark models` lists them")
+    _ask(lake, group, "" if is_shadow else former[-1], role)
+    return "" if is_shadow else former[-1]
+
+
+def _ask(lake: Location, group: str, model_id: str, role: str) -> None:
+    MODELS.append(lake, [ModelEvent(at=datetime.now(UTC), device_group=group, model_id=model_id, event=ASKED, role=role)])
+
+
+def listed(lake: Location) -> list[dict[str, Any]]:
+    """Return the models for people, the newest first: since when each is in force, or that it is asked for."""
+    events = MODELS.rows(lake)
+    last = {event.model_id: event for event in events if event.event in {ASKED, IN_FORCE}}
+    return [
+        {
+            "model_id": event.model_id,
+            "group": event.device_group,
+            "detector": event.detector,
+            "trained_at": event.at,
+            "vectors": event.vectors,
+            "entities": event.entities,
+            "features": ", ".join(event.features),
+            "threshold": event.threshold,
+            "in_force_after": use.after if (use := last.get(event.model_id)) else None,
+            "role": None if use is None else use.role if use.event == IN_FORCE else f"{use.role}, {ASKED}",
+        }
+        for event in reversed(events)
+        if event.event == TRAINED
+    ]
 
 
 def begun_after(events: Iterable[ModelEvent], group: str) -> int | None:

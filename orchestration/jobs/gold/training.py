@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from expectations.wording import hint
 from gold.anomalies.detectors import DETECTORS
 from gold.anomalies.model import NOVELTY, RESIDUAL, Series
 from gold.anomalies.vectors import matrix, runs
@@ -19,11 +20,14 @@ from gold.windows.spec import Group
 from gold.windows.vectors import base_of, features_of
 from orchestration import crash
 from orchestration.conf.model import Conf
+from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.ranges import pieces_of
 from orchestration.location import Location
-from orchestration.storage.delta import OpenTable, ask, instant, literal
+from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
+from orchestration.storage.generations import numbered
 from orchestration.storage.models import IN_FORCE, MAIN, MODELS, TRAINED, ModelEvent, write_model
-from orchestration.utc import from_micros
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.utc import from_micros, to_micros
 
 ROWS_AT_ONCE = 500_000
 LEAST_VECTORS = 100
@@ -93,6 +97,24 @@ def train(conf: Conf, group: Group, vectors: OpenTable, until: int, detector: st
     )
     MODELS.append(conf.lake, [event])
     return event
+
+
+def train_on_snapshot(conf: Conf, name: str, snapshot_id: int | None = None) -> ModelEvent | None:
+    """Train a model of a group on what a snapshot pins, by default the newest one; see train. ConfError where the group is not judged."""
+    group = conf.groups.get(name)
+    if group is None or group.anomalies is None:
+        judged = [other for other, of_conf in conf.groups.items() if of_conf.anomalies]
+        raise ConfError(f"{name!r} is no group with `anomalies`; {hint(name, judged, 'add them to a group in groups.yml')}")
+    snapshot = find_snapshot(conf.lake, snapshot_id)
+    if snapshot is None:
+        raise TidemarkError(f"the lake at {conf.lake} has no snapshot to train on: bring it up to date with `tidemark run --once`.")
+    generation = numbered(conf.lake, snapshot.generation)
+    table = generation.gold(group.stream, "vectors")
+    vectors, until = (
+        open_table(generation.table(conf.lake, table), snapshot.versions[table]),
+        to_micros(snapshot.closed_until[group.stream]),
+    )
+    return train(conf, group, vectors, until, detector_for(group, vectors, until), snapshot.snapshot_id)
 
 
 def put_in_force(lake: Location, group: str, model_id: str, after: int, role: str = MAIN) -> None:

@@ -20,11 +20,14 @@ from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
+from orchestration.errors import TidemarkError
 from orchestration.jobs.gold import slices
 from orchestration.jobs.gold.anomalies import judged_streams
 from orchestration.jobs.gold.prefix import Prefix
+from orchestration.jobs.gold.training import put_in_force, train
 from orchestration.storage.commit import append_rows
-from orchestration.storage.models import MODELS
+from orchestration.storage.delta import open_table
+from orchestration.storage.models import MODELS, SHADOW, ask_for, roll_back
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.tables import ensure
 from orchestration.utc import from_micros, to_micros
@@ -157,3 +160,72 @@ def test_a_kill_leaves_what_an_undisturbed_run_leaves(whole: Lake, tmp_path: Pat
         assert [[row[name] for name in is_compared] for row in found.values()] == [
             [row[name] for name in is_compared] for row in expected.values()
         ]
+
+
+def test_a_model_that_is_asked_for_judges_from_the_next_slice_on_and_alarms_go_on(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(600), 0)
+    follow(lake, 0, 600)
+    trained = train(lake.conf, lake.conf.groups["kitchen"], open_table(lake.table_path("gold.vectors")), START + 500 * STEP, "residual")
+    assert trained
+    ask_for(lake.conf.lake, trained.model_id)
+    ask_for(lake.conf.lake, "kitchen-1", SHADOW)
+    vectors(lake, OVENS, range(600, 700), 1)
+    follow(lake, 1, 700)
+    of_models = [row["model"] for row in rows_of(lake, "in time").values()]
+    assert [of_models.count(name) for name in ("kitchen-1", "kitchen-2")] == [2 * (600 - 2 * DAY - 1), 2 * 100]
+    shadows = [row["shadow_score"] for row in recorded(lake, "gold.kitchen_anomalies").to_pylist() if row["model"] == "kitchen-2"]
+    assert None not in shadows
+    assert roll_back(lake.conf.lake, "kitchen") == "kitchen-1"
+    vectors(lake, OVENS, range(700, 710), 2)
+    follow(lake, 2, 710)
+    assert [row["model"] for row in rows_of(lake, "in time").values()].count("kitchen-1") == 2 * (600 - 2 * DAY - 1) + 2 * 10
+
+
+def test_models_after_a_replay_judge_the_windows_that_they_judged(whole: Lake, tmp_path: Path) -> None:
+    """A replay begins with no position, and keeps gold.models."""
+    lake = lake_of(tmp_path)
+    with_models_of(lake, whole)
+    put_in_force(lake.conf.lake, "kitchen", "", START + 800 * STEP)
+    vectors(lake, OVENS, range(864), -1)
+    follow(lake, 0, 864)
+    of_models = [row["model"] for row in rows_of(lake, "in time").values()]
+    assert of_models.count("kitchen-1") == 2 * (800 - 2 * DAY - 1)
+
+
+def test_one_feature_is_judged_by_how_new_its_values_are_from_the_first_one_on(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, features=("temperature",))
+    vectors(lake, OVENS, range(500), 0)
+    vectors(lake, OVENS[:1], [400], 0, revision=1)
+    follow(lake, 0, 500)
+    rows = rows_of(lake)
+    of_oven = sorted((end, row["score"], row["reason"], row["is_anomaly"]) for (name, end), row in rows.items() if name == "oven-1")
+    assert [reason for _, _, reason, _ in of_oven[:201]] == ["learning"] * 201  # 15 % of two weeks
+    assert "is new" in str(of_oven[400][2])
+    cut = lake_of(tmp_path / "cut", features=("temperature",))
+    with_models_of(cut, lake)
+    for batch, (first, last) in enumerate(pairwise([0, 150, 203, 204, 420, 500])):
+        vectors(cut, OVENS, range(first, last), batch)
+        follow(cut, batch, last)
+    vectors(cut, OVENS[:1], [400], 5, revision=1)
+    follow(cut, 5, 500)
+    assert rows_of(cut) == rows
+
+
+def test_a_device_without_history_and_a_vector_without_features_have_no_score_and_say_why(whole: Lake, tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    with_models_of(lake, whole)
+    vectors(lake, ("oven-1", "oven-2", "oven-9"), range(310), 0)
+    follow(lake, 0, 310)
+    rows = recorded(lake, "gold.kitchen_anomalies").to_pylist()
+    assert {row["reason"] for row in rows if row["entity"] == "oven-9"} == {"learning"}
+    assert {row["model"] for row in rows if row["entity"] == "oven-9"} == {None, "kitchen-1"}
+
+
+def test_a_model_file_that_is_gone_is_said(whole: Lake, tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    with_models_of(lake, whole)
+    vectors(lake, OVENS, range(300), 0)
+    (lake.conf.lake.local / "models" / "kitchen-1.parquet").unlink()
+    with pytest.raises(TidemarkError, match=r"the model kitchen-1 at .* cannot be read"):
+        follow(lake, 0, 300)

@@ -1,0 +1,70 @@
+"""`tidemark models`: which there are, and which one is in force."""
+
+from typing import Any
+
+import click
+
+from orchestration.rendering import format_option, show
+
+COLUMNS = ("model_id", "group", "detector", "trained_at", "vectors", "entities", "features", "threshold", "in_force_after", "role")
+
+
+@click.group(invoke_without_command=True)
+@format_option
+@click.pass_context
+def command(context: click.Context, format: str) -> None:
+    """List the models of anomalies; put one in force, or the one before it.
+
+    \b
+    in_force_after  vectors whose windows end after it are judged by the model, until another one comes
+    role            main, or shadow: judged beside the main one, as shadow_score; asked for: it comes with the next windows that close
+
+    \b
+    Examples:
+      tidemark models
+      tidemark models promote kitchen-2
+      tidemark models rollback kitchen
+    """
+    if context.invoked_subcommand is None:
+        from orchestration.conf.load import load
+        from orchestration.storage.models import listed
+
+        show(listed(load(context.obj["conf"]).lake), format, COLUMNS)
+
+
+@command.command()
+@click.argument("model")
+@click.option("--shadow", is_flag=True, help="Judge by it beside the model in force, as shadow_score.")
+@click.pass_obj
+def promote(obj: dict[str, Any], model: str, *, shadow: bool) -> None:
+    """Put MODEL in force for windows that close from now on.
+
+    \b
+    Example:
+      tidemark models promote kitchen-2 --shadow
+    """
+    from orchestration.conf.load import load
+    from orchestration.storage.models import MAIN, SHADOW, ask_for
+
+    ask_for(load(obj["conf"]).lake, model, SHADOW if shadow else MAIN)
+    click.echo(f"{model} is in force with the next windows that close", err=True)
+
+
+@command.command()
+@click.argument("group")
+@click.option("--shadow", is_flag=True, help="End the model that is judged beside the one in force.")
+@click.pass_obj
+def rollback(obj: dict[str, Any], group: str, *, shadow: bool) -> None:
+    """Put the model of GROUP in force that was so before the present one.
+
+    \b
+    Example:
+      tidemark models rollback kitchen
+    """
+    from orchestration.conf.load import load
+    from orchestration.storage.models import roll_back
+
+    former = roll_back(load(obj["conf"]).lake, group, is_shadow=shadow)
+    click.echo(
+        f"{former} is in force with the next windows that close" if former else f"{group} has no model with the next windows", err=True
+    )
