@@ -124,8 +124,11 @@ class _Columns:
 def judged(judges: Judges, entity: str, vectors: Vectors, before: Standing) -> tuple[pa.Table, Standing]:
     """Judge vectors of an entity, at least one; returns rows of ROW, and how the entity stands behind the last one."""
     main, left = _by(judges, judges.main, entity, vectors, (before.past, before.main))
-    shadow, shadow_left = _by(judges, judges.shadow, entity, vectors, (before.past, before.shadow))
     count = len(vectors.ends)
+    shadow_scores, shadow_carry, shadow_left = pa.nulls(count, pa.float64()), pa.nulls(count, CARRY), NOTHING
+    if judges.shadow.models:
+        shadow, shadow_left = _by(judges, judges.shadow, entity, vectors, (before.past, before.shadow))
+        shadow_scores, shadow_carry = _numbers(shadow.scores), pa.concat_arrays(shadow.carry)
     rows = {
         "device_group": pa.repeat(judges.group, count),
         "entity": pa.repeat(entity, count),
@@ -137,9 +140,9 @@ def judged(judges: Judges, entity: str, vectors: Vectors, before: Standing) -> t
         "reason": pa.array(main.reasons, pa.string()),
         **{name: _lists(values) for name, values in zip(("expected", "band", "share"), main.lists, strict=True)},
         "model": pa.array(main.models, pa.string()),
-        "shadow_score": _numbers(shadow.scores),
+        "shadow_score": shadow_scores,
         "carry": pa.concat_arrays(main.carry),
-        "shadow_carry": pa.concat_arrays(shadow.carry),
+        "shadow_carry": shadow_carry,
     }
     past = np.vstack([before.past, vectors.values])[-PAST:]
     return pa.table([rows[name] for name in ROW.names], ROW), Standing(past, left, shadow_left)
@@ -240,8 +243,10 @@ def _part(  # noqa: PLR0917
     columns.thresholds[rows] = np.where(has_score, judged.thresholds, np.nan)
     for values, of_model in zip(columns.lists, (judged.expected, judged.bands, judged.shares), strict=True):
         values[rows, at] = of_model
-    is_scarce = 2 * (~np.isnan(series.values)).sum(axis=1) < len(at)
-    columns.reasons += [None if there else TOO_FEW if scarce else LEARNING for there, scarce in zip(has_score, is_scarce, strict=True)]
+    columns.reasons += [None] * count
+    for row in np.flatnonzero(~has_score).tolist():
+        is_scarce = 2 * int((~np.isnan(series.values[row])).sum()) < len(at)
+        columns.reasons[rows.start + row] = TOO_FEW if is_scarce else LEARNING
     for row in np.flatnonzero(judged.is_alarm).tolist():
         parts = (series.values[row], judged.expected[row], judged.bands[row], judged.shares[row])
         columns.reasons[rows.start + row] = explained(model.features, *parts)
