@@ -32,6 +32,7 @@ from orchestration.storage.meeting import Meeting
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from orchestration.storage.positions import FLOWS, passed_by_silver
 from orchestration.storage.silver_inputs import former_configs, publish, silver_config
+from orchestration.storage.tables import following
 from silver.readings import readings
 
 
@@ -109,8 +110,7 @@ def gold_amendments(lake: Lake) -> Job:
 
 
 def gold_flows(lake: Lake) -> Job:
-    of_anomalies = {lake.generation.gold(stream, "anomalies") for stream in lake.conf.judged_streams}
-    written = tuple(lake.tables[name] for name in (*lake.conf.tables_of_incrementals, *sorted(of_anomalies)))
+    written = tuple(lake.tables[name] for name in following(lake.conf, lake.generation))
     return Job(FLOWS, written, run=lambda: follow_all(lake))
 
 

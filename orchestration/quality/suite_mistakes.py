@@ -17,6 +17,7 @@ from expectations.settings import Step
 from expectations.suite import COLUMN_ARGUMENTS, Expectation, Suite, suite
 from expectations.terms import ConditionError
 from expectations.wording import hint, quoted
+from gold.schema import KINDS as OF_GOLD
 from orchestration.conf.diagnostic import Diagnostic
 from orchestration.conf.document import read_document
 from orchestration.conf.model import Conf
@@ -78,7 +79,7 @@ class _Checking:
         return wrong or [finding for table in of_kind for finding in self._impossible(read, table)]
 
     def _unknown_tables(self, read: Suite) -> Iterator[Finding]:
-        names = [*self.schemas, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
+        names = [*self.schemas, *(f"gold.*_{kind}" for kind in OF_GOLD)]
         otherwise = "choose one of those that the groups of conf make, or of bronze and silver"
         if not any(map(read.applies_to, self.schemas)):
             yield Finding(("table",), f"table is {quoted(read.table)}, which no table is called; {hint(read.table, names, otherwise)}")

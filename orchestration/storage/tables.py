@@ -70,6 +70,11 @@ class LakeStore:
         return self.generation.checkpoint(self.conf.lake, flow)
 
 
+def following(conf: Conf, generation: Generation) -> list[str]:
+    """Name the tables that flows, anomalies and alerts write."""
+    return [*dict.fromkeys(generation.gold(stream, "anomalies") for stream in conf.judged_streams), *conf.tables_of_incrementals]
+
+
 def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     """Every table that flows write, by its SQL name."""
     lineage = ("ingested_at", "bronze_batch", "bronze_row")

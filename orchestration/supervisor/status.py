@@ -32,7 +32,7 @@ from orchestration.storage.lane_record import FLOW
 from orchestration.storage.lanes import lanes_of
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.source_offsets import SourceOffset, offsets_told_at, rows_since, source_offsets
-from orchestration.storage.tables import LakeStore
+from orchestration.storage.tables import LakeStore, following
 from orchestration.utc import from_micros, to_iso
 
 LEDGER, EVENTS = "silver.ledger", "bronze.events"
@@ -108,7 +108,7 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
     if conf.incrementals:
-        yield positions.FLOWS, None, conf.tables_of_incrementals
+        yield positions.FLOWS, None, following(conf, generation)
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
