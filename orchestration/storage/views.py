@@ -100,7 +100,7 @@ def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> 
     candidates = (
         *_of_tables(plant.lake, generation, snapshot, text),
         *_of_gold(plant, generation, snapshot, text),
-        *_of_flows(plant, generation, snapshot),
+        *_of_flows(plant, generation, snapshot, text),
     )
     meant = (view for view in candidates if text is None or view.is_meant(text))
     return {view.name: view for view in meant if not (view.name.startswith("marts.") and view.parts[0].version is None)}
@@ -136,12 +136,12 @@ def _is_there(part: Part) -> bool:
 
 
 def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
-    """Each group from the table that its stream writes, and all groups together. `text`: only of groups that it names."""
+    """Each group from the table that its stream writes, and all groups together. `text`: only of groups and kinds that it names."""
     of_stream = defaultdict[str, list[str]](list)  # of thousands of groups: each is looked at once
     for group, stream in plant.stream_of.items():
         of_stream[stream].append(group)
     named = {group for group in plant.stream_of if text is None or group.lower() in text}
-    for kind, (schema, key) in KINDS.items():
+    for kind, (schema, key) in ((kind, KINDS[kind]) for kind in KINDS if text is None or kind in text):
         columns, groups_of = tuple(schema.names), defaultdict[str, list[str]](list)
         for stream, groups in of_stream.items():
             groups_of[generation.gold(stream, kind)] += groups
@@ -157,14 +157,17 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
             yield from _revisions(f"gold.{kind}", tuple(several if len(parts) > 1 else parts.values()), columns, key)
 
 
-def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
-    """Alerts; models of anomalies in their latest version; each flow from the table of its kind, and all of one kind together."""
+def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
+    """Alerts; models of anomalies in their latest version; each flow from the table of its kind, and all of one kind together.
+
+    `text`: models only where it names them.
+    """
     alerts = _part(plant.lake, generation, snapshot, "gold.alerts")
     if not (snapshot and alerts.version is None) and _is_there(alerts):
         yield View("gold.alerts", (alerts,))
-    models = Part(plant.lake / "gold" / "models")
-    if _is_there(models):
-        yield View("gold.models", (models,))
+    models = View("gold.models", (Part(plant.lake / "gold" / "models"),))
+    if (text is None or models.is_meant(text)) and _is_there(models.parts[0]):
+        yield models
     for kind, (schema, _) in FLOW_KINDS.items():
         part = _part(plant.lake, generation, snapshot, f"gold.{kind}")
         flows = [flow for flow, table in plant.table_of_flow.items() if table == kind]

@@ -25,7 +25,7 @@ def place(store: Store, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.Monkey
     lake = lake_at(f"s3://{store.bucket()}/lake", ObjectStore(proxy.endpoint, None, "${env:KEY}", "${env:SECRET}"))
     create(lake / "silver/devices", pa.schema([("n", pa.int64())]))
     proxy.forget()
-    return Place(lake, {}, {}, dict)
+    return Place(lake, {"kitchen": "kitchen"}, {}, dict)
 
 
 def test_of_a_query_of_tables_that_a_snapshot_pins_a_store_is_not_asked(place: Place, proxy: Proxy) -> None:
