@@ -46,7 +46,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that has ended. `status`: 0 where no answer came. `done_to_it`: the faults that it met. `client`: its address."""
+    """A request that has ended. `status`: 0 where no answer came. `done_to_it`: the faults that it met. `client`: its address.
+
+    `agent`: what it calls itself.
+    """
 
     kind: str
     key: str
@@ -55,6 +58,7 @@ class Request:
     received_bytes: int
     done_to_it: Sequence[str]
     client: str
+    agent: str
 
 
 class Proxy(ServerProcess):
@@ -167,7 +171,8 @@ class Forwarder:
             status = answer.status
             await client[1].drain()
         finally:
-            self._requests.append(Request(head.kind, head.key, status, sent, received, done, client[1].get_extra_info("peername")[0]))
+            address, agent = client[1].get_extra_info("peername")[0], head.headers.get("user-agent", "")
+            self._requests.append(Request(head.kind, head.key, status, sent, received, done, address, agent))
 
     def _met(self, head: Head) -> list[Fault]:
         met = []

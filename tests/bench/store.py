@@ -6,6 +6,7 @@ lake on a disk, and into lakes in the store.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -16,12 +17,15 @@ from rich.console import Console
 
 from tests.bench.script import all_layers, narrow_table, of, parser_for, progress, script, write_report
 from tests.object_store import Store
-from tests.s3_proxy import KINDS, Proxy
+from tests.s3_proxy import KINDS, Proxy, Request
 from tests.store_lakes import ENVIRONMENT, ROOT, conf_in_store
 from tests.waiting import until
 
 SQL = "select metric, count(*) as n from silver.readings group by metric"
 MOST = {"run, nothing new": None, "a cycle with nothing new": 40, "a cycle with a batch": 250, "sql": 15, "ledger": 60}
+PURPOSES = {"checkpoints": "/checkpoints/", "logs of tables": "/_delta_log/", "files of tables": r"\.parquet$", "else": ""}
+CLIENTS = {"Spark": "Hadoop", "delta-rs": "object_store", "we": ""}
+"""By what they call themselves."""
 SETTLE_SECONDS, CYCLES = 20.0, 12
 """A run is settled when it has written nothing but its lease for so long."""
 
@@ -44,9 +48,13 @@ def main() -> int:
             seconds[f"store, {latency} ms"] = first_run(conf, folder)
             counted = {"run, all events": proxy.counts()}
         proxy.set_faults()
-        counted |= of_commands(conf, proxy) | of_cycles(conf, proxy)
+        counted |= of_commands(conf, proxy)
+        purposes = {"ledger": by_purpose(proxy)}
+        of_cycle, purposes["a cycle with a batch"] = of_cycles(conf, proxy)
+        counted |= of_cycle
     show(seconds, counted)
-    write_report(options, {"events": options.events, "seconds": seconds, "requests": counted})
+    show_purposes(purposes)
+    write_report(options, {"events": options.events, "seconds": seconds, "requests": counted, "purposes": purposes})
     return 0
 
 
@@ -83,8 +91,9 @@ def of_commands(conf: Path, proxy: Proxy) -> dict[str, Counter[str]]:
     return counted
 
 
-def of_cycles(conf: Path, proxy: Proxy) -> dict[str, Counter[str]]:
-    """Requests of a continuous run: in a cycle in which nothing came, the mean of twelve; and more than these until a batch is in gold.
+def of_cycles(conf: Path, proxy: Proxy) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """Requests of a continuous run: in a cycle in which nothing came, the mean of twelve; and more than these until a batch is in gold,
+    these by purpose too.
 
     The lease costs 12 PUT a minute, and is not counted.
     """
@@ -96,7 +105,7 @@ def of_cycles(conf: Path, proxy: Proxy) -> dict[str, Counter[str]]:
             settled(proxy)
             proxy.forget()
             time.sleep(CYCLES * seconds)
-            idle = without_lease(proxy)
+            idle, idle_purposes = without_lease(proxy), by_purpose(proxy)
             landed = time.monotonic()
             proxy.forget()
             simulate(conf.parent / "more", 20_000, "--start", "2026-02-01T00:00:00Z", "--seed", "7", "--files", "1")
@@ -104,13 +113,18 @@ def of_cycles(conf: Path, proxy: Proxy) -> dict[str, Counter[str]]:
                 file.rename(conf.parent / "landing" / f"more-{file.name}")
             until(lambda: bool(proxy.counts("ops/snapshots/_delta_log/.*json")["PUT"]))
             settled(proxy)
-            batch, cycles = without_lease(proxy), (time.monotonic() - landed) / seconds
+            batch, purposes, cycles = without_lease(proxy), by_purpose(proxy), (time.monotonic() - landed) / seconds
         finally:
             process.terminate()
             process.wait()
     per_cycle = Counter({kind: round(count / CYCLES) for kind, count in idle.items()})
-    more = Counter({kind: max(0, round(count - idle[kind] * cycles / CYCLES)) for kind, count in batch.items()})
-    return {"a cycle with nothing new": per_cycle, "a cycle with a batch": more + per_cycle}
+    of_cycle = {"a cycle with nothing new": per_cycle, "a cycle with a batch": beyond(batch, idle, cycles) + per_cycle}
+    return of_cycle, beyond(purposes, idle_purposes, cycles)
+
+
+def beyond(batch: Counter[str], idle: Counter[str], cycles: float) -> Counter[str]:
+    """Return what came in so many cycles beyond what comes when nothing does."""
+    return Counter({name: max(0, round(count - idle[name] * cycles / CYCLES)) for name, count in batch.items()})
 
 
 def settled(proxy: Proxy) -> None:
@@ -128,7 +142,20 @@ def settled(proxy: Proxy) -> None:
 
 
 def without_lease(proxy: Proxy) -> Counter[str]:
-    return Counter(request.kind for request in proxy.requests() if not request.key.endswith("writer.json"))
+    return Counter(request.kind for request in _asked(proxy))
+
+
+def by_purpose(proxy: Proxy) -> Counter[str]:
+    """Count requests by what they ask for and by whom."""
+    return Counter(f"{_first(PURPOSES, request.key)}, {_first(CLIENTS, request.agent)}" for request in _asked(proxy))
+
+
+def _asked(proxy: Proxy) -> list[Request]:
+    return [request for request in proxy.requests() if not request.key.endswith("writer.json")]
+
+
+def _first(patterns: dict[str, str], text: str) -> str:
+    return next(name for name, pattern in patterns.items() if re.search(pattern, text))
 
 
 def show(seconds: dict[str, float], counted: dict[str, Counter[str]]) -> None:
@@ -141,6 +168,14 @@ def show(seconds: dict[str, float], counted: dict[str, Counter[str]]) -> None:
         most = MOST.get(name)
         table.add_row(name, *(str(counts[kind]) for kind in KINDS), str(counts.total()), str(most or ""))
     console.print(table)
+
+
+def show_purposes(purposes: dict[str, Counter[str]]) -> None:
+    for name, counts in purposes.items():
+        table = narrow_table(f"{name}: requests for", *CLIENTS)
+        for purpose in PURPOSES:
+            table.add_row(purpose, *(str(counts[f"{purpose}, {client}"]) for client in CLIENTS))
+        Console().print(table)
 
 
 if __name__ == "__main__":
