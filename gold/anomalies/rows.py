@@ -188,7 +188,7 @@ def _left(chain: Chain, end: int | None, carry: Sequence[float | None] | None) -
 
 def explained(features: Sequence[str], values: Floats, expected: Floats, bands: Floats, shares: Floats) -> str:
     """Say which features made the score of one vector: the one with the largest share, and the next one if it has LEAST_SHARE."""
-    order = np.argsort(-np.nan_to_num(shares), kind="stable").tolist()
+    order = np.argsort(-np.nan_to_num(shares).round(9), kind="stable").tolist()  # whoever computes them again may differ in the last bits
     texts = [_explained(features[at], values[at], expected[at], bands[at]) for at in order[:2]]
     first = f"{texts[0]} ({shares[order[0]] * 100:.0f} % of the score)"
     return f"{first}, {texts[1]}" if len(order) > 1 and shares[order[1]] >= LEAST_SHARE else first

@@ -12,6 +12,7 @@ import duckdb
 
 from gold.windows.spec import Group, Late
 from orchestration.audit.verify.alerts import alert_outcomes
+from orchestration.audit.verify.anomalies import anomaly_outcome
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
 from orchestration.audit.verify.confs import ConfHistory, conf_history
 from orchestration.audit.verify.flows import flow_outcome
@@ -76,9 +77,9 @@ def verify(  # noqa: PLR0917
     progress: Progress = lambda *_: None,
     before: Proof | None = None,
 ) -> Report:
-    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these, and no flows or alerts.
+    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these, and no flows, anomalies or alerts.
 
-    `since`: only what was ingested on that day or later, and windows that end later; flows and alerts are not compared then, as what they
+    `since`: only what was ingested on that day or later, and windows that end later; these are not compared then either, as what they
     carry begins with the first event. `before`: only what is new or changed since that proof. The rest is taken as it is recorded.
     """
     history = conf_history(conf, snapshot.generation)
@@ -131,7 +132,8 @@ def _of_prefix(snapshot: LakeSnapshot, condition: str) -> str:
 
 
 def _carried(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Conf, scope: Scope, progress: Progress) -> Iterator[Outcome]:
-    """Compare flows and alerts, from all that was kept: what is recorded of batches that were proved before is taken as accepted."""
+    """Compare flows, anomalies and alerts, from all that was kept: what is recorded of batches that were proved before is taken as
+    accepted."""
     columns = listed(column_names(READINGS))
     earlier = " union all ".join(f"select {columns} from {name} where not {scope.in_batches}" for name in ("readings", "late"))
     store.execute("alter view accepted rename to accepted_again")
@@ -139,6 +141,9 @@ def _carried(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Con
     for flow in conf.flows.values():
         progress(f"gold.{flow.name}", 0, 1)
         yield flow_outcome(store, snapshot, flow)
+    for group in (group for group in conf.groups.values() if group.anomalies):
+        progress(f"gold.{group.name}_anomalies", 0, 1)
+        yield timed(lambda group=group: anomaly_outcome(store, snapshot, conf, group))  # type: ignore[misc]
     yield from alert_outcomes(store, snapshot, conf, lambda name: progress(name, 0, 1))
 
 

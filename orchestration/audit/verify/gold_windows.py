@@ -1,7 +1,7 @@
 """Gold once more: all closed windows of a group, and its vectors, from what counts. Every metric has its own step; instants are UTC."""
 
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, groupby
 from operator import itemgetter
@@ -223,12 +223,21 @@ def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metr
     features = list(_features(group, vector))
     fill(store, "features", FEATURES, features)
     store.execute(CELLS, {"entity": None if vector.entity == "device" else group.name})
-    _, first = min((_nominal_step(metrics[name]), index) for index, (*_, name) in enumerate(features))
-    base = metrics[features[first][3]]
+    base = metrics[_base(features, metrics)]
     start = f"window_end - to_seconds({_nominal_step(base)})"
     if base.step is not None:
         start = f"(select max(c.begins) from calendar_windows c where c.name = {literal(base.name)} and c.begins < window_end)"
     store.execute(VECTORS.format(window_start=start), {"max_fill": vector.max_fill_seconds})
+
+
+def step_seconds(group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> int:
+    """Return the seconds from one vector to the next."""
+    return _nominal_step(metrics[_base([*_features(group, vector)], metrics)])
+
+
+def _base(features: Sequence[tuple[int, str, str | None, str]], metrics: Mapping[str, Metric]) -> str:
+    """Return the metric with the least step, of equal ones the first."""
+    return min((name for *_, name in features), key=lambda name: _nominal_step(metrics[name]))
 
 
 def _nominal_step(metric: Metric) -> int:

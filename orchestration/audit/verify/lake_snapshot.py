@@ -43,7 +43,8 @@ class LakeSnapshot:
     """`tables`: the folder of each table, by name. `versions`: the version of each that exists. `bronze_batch`: the last of the prefix.
 
     `closed_until`, by gold stream: windows that end at this instant or before are emitted; a stream that emitted nothing yet is left out.
-    `closed_until`, by `gold.flows/<flow>` or `gold.flows/alerts/<alert>`: readings before this instant are counted.
+    `closed_until`, by `gold.flows/<flow>` or `gold.flows/alerts/<alert>`: readings before this instant are counted; by
+    `gold.flows/anomalies/<stream>`: vectors whose windows end then or before are judged.
     `began`, by flow or alert: since when it is declared as it is now. `lanes`: of silver, where it has had several; `lateness_seconds`: of
     the default one.
     """
@@ -77,7 +78,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
-    slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in conf.incrementals}
+    slices = {f"{FLOWS}/{name}": _folder(conf, generation, name) / "slice.json" for name in conf.incrementals}
     started = {name: this for name, file in slices.items() if (this := StateFile(file, _Slice, DAMAGED).read())}
     closed |= {name: from_micros(max(this.after.until, 0)) for name, this in started.items()}
     began = {name: from_micros(max(this.began, 0)) for name, this in started.items()}
@@ -87,9 +88,16 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     return LakeSnapshot(generation, tables, versions, passed, closed_until, began, lanes, conf.policy.lateness_seconds)
 
 
+def _folder(conf: Conf, generation: Generation, name: str) -> Location:
+    """Return the folder of a flow or alert; what judges a stream of gold has it below the checkpoint of that."""
+    kind, _, stream = name.partition("/")
+    of_gold = kind == "anomalies" and stream
+    return generation.checkpoint(conf.lake, f"gold.{stream}") / kind if of_gold else generation.checkpoint(conf.lake, FLOWS) / name
+
+
 def _names(conf: Conf, generation: Generation) -> list[str]:
     silver = [CORRECTIONS, *(f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates"))]
-    gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
+    gold = [generation.gold(stream, kind) for stream in conf.streams for kind in conf.kinds_of(stream)]
     return ["bronze.events", "ops.ledger", *silver, *gold, *conf.tables_of_incrementals]
 
 

@@ -1,84 +1,28 @@
 """Anomalies of a stream, slice by slice, without Spark: cuts, late rows, models that come in force, kills."""
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gold.anomalies.spec import Anomalies
-from gold.flows.slices import instants
 from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs.gold import slices
-from orchestration.jobs.gold.anomalies import judged_streams
-from orchestration.jobs.gold.prefix import Prefix
 from orchestration.jobs.gold.training import put_in_force, train
-from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import open_table
 from orchestration.storage.models import MODELS, SHADOW, ask_for, roll_back
-from orchestration.storage.positions import GoldPosition
-from orchestration.storage.tables import ensure
-from orchestration.utc import from_micros, to_micros
-from tests.lakes import KITCHEN, conf, recorded
+from orchestration.utc import from_micros
+from tests.judged_lake import DAY, START, STEP, follow, lake_of, vectors
+from tests.lakes import recorded
 from tests.orchestration.jobs.killed import killed
-from tests.rows import at
 
-START, STEP = to_micros(at("2026-01-05T00:00:00")), 600_000_000
-DAY = 144
 JUDGED = ("score", "threshold", "is_anomaly", "reason", "expected", "band", "share", "model", "carry")
-
-
-def lake_of(folder: Path, **anomalies: Any) -> Lake:
-    """A lake with a group that learns for two days."""
-    of_group = replace(KITCHEN, anomalies=Anomalies(**{"learning_seconds": 2 * 86_400, **anomalies}))
-    lake = Lake(conf(folder, groups={"kitchen": of_group}))
-    for table in lake.tables.values():
-        ensure(table)
-    return lake
-
-
-def values_of(device: int, count: int) -> npt.NDArray[np.float64]:
-    noise = np.random.default_rng(device)
-    heat = np.sin(2 * np.pi * np.arange(count) / DAY) + noise.normal(size=count) * 0.1
-    return np.stack([200 + 20 * heat, 5 + heat + noise.normal(size=count) * 0.05], axis=1)
-
-
-def vectors(lake: Lake, devices: Sequence[str], rows: Sequence[int], gold_batch: int, revision: int = 0) -> None:
-    """Append vectors of devices, by their numbers since START; power is filled in five of six. Amended ones are 30 higher."""
-    ends = START + (np.asarray(rows) + 1) * STEP
-    for number, device in enumerate(devices):
-        values = values_of(number, 2000)[np.asarray(rows)] + 30 * revision
-        columns = {
-            "device_group": pa.repeat("kitchen", len(rows)),
-            "entity": pa.repeat(device, len(rows)),
-            "window_start": instants(ends - STEP),
-            "window_end": instants(ends),
-            "vector": pa.array(values.tolist()),
-            "missing": pa.array([[]] * len(rows), pa.list_(pa.string())),
-            "filled": pa.array([["power"] if row % 6 else [] for row in rows], pa.list_(pa.string())),
-            "revision": pa.array([revision] * len(rows), pa.int32()),
-            "gold_batch": pa.array([gold_batch] * len(rows), pa.int64()),
-        }
-        table = lake.tables["gold.vectors"]
-        append_rows(table.location, pa.table([columns[name] for name in table.schema.names], table.schema))
-
-
-def follow(lake: Lake, batch: int, rows: int) -> int:
-    """Judge up to a bronze batch, with so many windows closed; returns how many rows are written."""
-    reached = GoldPosition(batch, (START + rows * STEP) // 1000, batch, batch)
-    return sum(sum(slices.follow(lake, stream, Prefix(batch, {"kitchen": reached}))) for stream in judged_streams(lake))
 
 
 def rows_of(lake: Lake, revisions: str = "newest") -> dict[tuple[str, object], dict[str, object]]:
