@@ -38,6 +38,15 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
   waiting         late, in windows that are still open; counted when the window closes
   missing         gold has them nowhere
   duplicated      gold has more than silver
+
+\b
+The account of anomalies, of each group whose vectors are judged, at the same snapshot:
+  vectors           of windows that are closed
+  scored            judged, with a score
+  learning, too_few_features
+                    judged, without a score
+  missing           gold.anomalies has no row of them
+  duplicated        rows of gold.anomalies beyond one a vector
 """
 
 
@@ -54,7 +63,7 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
 def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, gold: bool, format: str) -> int:
     """Account for every event, by its identity and from the tables themselves; safe beside a running pipeline.
 
-    Exit code 1: one of the two accounts has something missing, duplicated, orphaned or a count mismatch. The first ten identities or
+    Exit code 1: one of the accounts has something missing, duplicated, orphaned or a count mismatch. The first ten identities or
     windows follow the tables. Exit code 1 too where files of the tables are gone, cut or changed; then these are listed.
 
     \b
@@ -62,6 +71,7 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
     from orchestration.audit.reconciliation.account import COLUMNS, by_day
+    from orchestration.audit.reconciliation.anomaly_account import COLUMNS as OF_ANOMALIES
     from orchestration.audit.reconciliation.gold_account import COLUMNS as OF_GOLD
     from orchestration.storage.delta import each_table_opened_once
 
@@ -71,17 +81,20 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     with each_table_opened_once():
         batches, wrong = ([], []) if gold else account_of(obj["conf"], start)
         of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
+        of_anomalies, wrong_vectors = ([], []) if wrong and not batches else anomaly_account_of(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
         show_wrong(wrong, format)
     if gold or (of_gold and format == "table"):
         show(of_gold, format, OF_GOLD)
-    show_wrong(wrong_windows, format)
+    if of_anomalies and format == "table":
+        show(of_anomalies, format, OF_ANOMALIES)
+    show_wrong([*wrong_windows, *wrong_vectors], format)
     if picture is not None and (batches or not wrong):
         from orchestration.serving.plots.account import plot
 
         click.echo(plot(batches, picture), err=True)
-    return 1 if wrong or wrong_windows else 0
+    return 1 if wrong or wrong_windows or wrong_vectors else 0
 
 
 def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
@@ -118,6 +131,18 @@ def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     rows = gold_account(lake, tables) if tables else []
     is_wrong = any(row[wrong] for row in rows for wrong in WRONG)  # else the windows need not be counted once more
     return rows, gold_discrepancies(tables) if tables and is_wrong else []
+
+
+def anomaly_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
+    """The account of anomalies by group, and the vectors that are wrong."""
+    from orchestration.audit.reconciliation.anomaly_account import anomaly_account
+    from orchestration.engine.lake import Lake
+    from orchestration.storage.kept_confs import running_conf
+    from orchestration.storage.snapshots import find_snapshot
+
+    lake = Lake(running_conf(Lake.open(conf).conf))
+    snapshot = find_snapshot(lake.conf.lake)
+    return anomaly_account(lake, snapshot, since) if snapshot else ([], [])
 
 
 def show_wrong(wrong: "Rows", format: str) -> None:
