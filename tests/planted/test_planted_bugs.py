@@ -35,12 +35,12 @@ from silver import judging, rules
 from silver.metric import Metric
 from silver.spec import Time
 from tests.lakes import DEVICES, SHAPE, conf, event, land, minutes, run
-from tests.planted import aggregation_bugs, flow_bugs, sink_bugs
+from tests.planted import aggregation_bugs, anomaly_bugs, flow_bugs, sink_bugs
 from tests.planted.day import START, Day
 from tests.sample import all_of
 
 pytestmark = [pytest.mark.planted, pytest.mark.processes]
-FEW = ("amendment", "ledger by identity", "clock of an alert", "notes of dead rows")
+FEW = ("amendment", "ledger by identity", "clock of an alert", "notes of dead rows", "revision that is judged")
 
 
 class CrashError(Exception):
@@ -262,6 +262,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     **aggregation_bugs.BUGS,
     **sink_bugs.BUGS,
     **flow_bugs.BUGS,
+    **anomaly_bugs.BUGS,
 }
 """By protection: how it is switched off, and what then happens."""
 SCENARIOS = list(dict.fromkeys(happens for _, happens in BUGS.values()))
