@@ -44,8 +44,8 @@ REFUSED = {
     "{reading: power, when: rate > 1, fast: true}": "a.when uses 'rate', which is not a column (column 1); there are value, unit, zone",
     "{reading: power, when: value > 1, for_seconds: 9, fast: true}": "a.for_seconds needs all readings in order of time, ",
     "{reading: power, when: value > 1, no_data: {after_seconds: 9}, fast: true}": "a.no_data.then is 'keep', and a fast alert ",
-    "{vector: kitchen, when: is_anomaly}": "a.when uses 'is_anomaly', and kitchen has no anomalies; add `anomalies: {}` to it",
-    "{vector: kitchen, when: power > 1, recover_when: score < 2}": "a.recover_when uses 'score', and kitchen has no anomalies; ",
+    "{vector: press_line, when: is_anomaly}": "a.when uses 'is_anomaly', and press_line has no anomalies; add `anomalies: {}` to it",
+    "{vector: press_line, when: power > 1, recover_when: score < 2}": "a.recover_when uses 'score', and press_line has no anomalies; ",
     "{reading: power, when: is_anomaly}": "a.when uses 'is_anomaly', which is not a column (column 1); there are ",
     "{reading: power, when: value > 1, severty: high}": "a.severty is not a setting; did you mean 'severity'?",
 }
@@ -77,7 +77,6 @@ def test_all_other_conditions_are_taken_and_counted(folder: Path) -> None:
 
 
 def test_an_alert_on_vectors_is_one_on_anomalies_where_its_conditions_name_them(folder: Path) -> None:
-    changed(folder, "groups", "  kitchen:\n", "  kitchen:\n    anomalies: {}\n")
     alerts = {"odd": "when: is_anomaly", "worse": "when: power > 1, recover_when: score < 2", "strong": "when: power > 1"}
     (folder / "alerts.yml").write_text("alerts:\n" + "".join(f"  {name}: {{vector: kitchen, {text}}}\n" for name, text in alerts.items()))
     assert [alert.signal.kind for alert in load(folder).alerts.values()] == ["anomaly", "anomaly", "vector"]
