@@ -25,3 +25,8 @@ class Anomalies(Setting):
     2.0 for `novelty`."""
     quiet_hours: OrAbsent[Hours] = Field(default=None, examples=[{"zone": "Europe/Berlin", "from": "22:00", "until": "06:00"}])
     """When no vector is an anomaly, by the end of its window. Absent: never."""
+
+    @property
+    def planned_per_week(self) -> float:
+        """Alarms of an entity and week that somebody expects."""
+        return self.false_alarms_per_week or 1.0

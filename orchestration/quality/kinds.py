@@ -81,6 +81,7 @@ KINDS: Mapping[str, Kind] = {
     "tidemark_readings_to_be_enriched_as_declared": Kind(enrichment.as_declared, "silver.readings"),
     "tidemark_declared_fields_to_come": Kind(enrichment.coming_fields, "silver.readings"),
     "tidemark_features_to_be_usual": Kind(shares.usual_features, "gold.*_vectors"),
+    "tidemark_alarms_to_be_as_planned": Kind(shares.planned_alarms, "gold.*_anomalies"),
     "tidemark_distribution_to_be_steady": Kind(drift.steady_distribution, "silver.readings"),
 }
 

@@ -65,6 +65,11 @@ FEATURES = """
 """
 WORDS = {"missing": "missing", "filled": "carried forward"}
 
+ALARMS = """
+  select count(*) filter (where is_anomaly) as alarms, count(distinct entity) as entities from "{view}"
+  where revision = 0 and score is not null and window_end > (select max(window_end) from "{view}") - to_days($days::int)
+"""
+
 
 def usual_share(context: Context, table: str, *, hours: int, max_share: float, times: float, min_share: float, min_rows: int) -> Outcome:
     """Check that at most `max_share` of the rows of the last hours are in the table, and for a device and rule less than `times` the
@@ -127,3 +132,16 @@ def _describe_feature(row: Row, word: str) -> str:
     subject = "all vectors" if row["entity"] is None else f"vectors of {row['entity']}"
     before = f"{share(row['share_before'])} before"
     return f"feature {row['feature']} is {word} in {share(row['share'])} of {subject} ({row['n']:,} of {row['recent']:,}), {before}"
+
+
+def planned_alarms(context: Context, table: str, *, days: int, times: float) -> Outcome:
+    """Vectors of the last days raised at most `times` the alarms that the group plans."""
+    group = context.lake.conf.group_of(table)
+    assert group
+    assert group.anomalies
+    (row,) = context.ask(ALARMS.format(view=context.view_of(table)), days=days)
+    if not row["entities"]:
+        return not_checked("no vector has a score")
+    planned = group.anomalies.planned_per_week * row["entities"] * days / 7
+    said = f"{row['alarms']:,} alarms in {days} days, and {planned:,.4g} are planned"
+    return outcome_of([row] if row["alarms"] > times * planned else [], lambda _: said, said)
