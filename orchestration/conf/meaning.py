@@ -22,7 +22,7 @@ from gold.schema import FLOW_KINDS, KINDS
 from gold.windows.spec import Group
 from orchestration.conf.group_meaning import check_groups
 from orchestration.conf.names import Declared, check_objects
-from orchestration.conf.pipeline_settings import GateMode, Quality
+from orchestration.conf.pipeline_settings import GateMode, Quality, ScheduleSettings
 from orchestration.conf.place import absolute
 from orchestration.conf.reference_tables import ReferenceSettings
 from orchestration.conf.sink_settings import MART, SinkSettings
@@ -56,6 +56,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     attributes = {name for entry in (*sources.values(), *sound.get("references", {}).values()) for name in entry.attributes}
     yield from _check_flows(sound.get("flows") or {}, declared, attributes)
     yield from _check_alerts(alerts, groups)
+    yield from _check_training(sound.get("schedules") or {}, groups)
     yield from _check_inhibitions(alerts)
     yield from _check_paths(folder, sound)
 
@@ -170,6 +171,14 @@ def _check_anomalies(name: str, alert: AlertSettings, signal: Signal, group: Gro
                 elif not group.anomalies and not taken:
                     problem = f"uses {quoted(field)}, and {alert.vector} has no anomalies; add `anomalies: {{}}` to it in groups.yml"
                     yield Finding.of(("alerts", name, key), problem)
+
+
+def _check_training(schedules: Mapping[str, ScheduleSettings], groups: Mapping[str, Group]) -> Iterator[Finding]:
+    """Models are those of groups that are judged."""
+    for name, schedule in schedules.items():
+        if (group := groups.get(schedule.train or "")) and not group.anomalies:
+            problem = f"names {quoted(schedule.train)}, which has no anomalies; add `anomalies: {{}}` to it in groups.yml"
+            yield Finding.of(("schedules", name, "train"), problem)
 
 
 def _check_condition(path: Path_, text: str | None, columns: Mapping[str, Kind]) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from expectations.settings import (
     ChannelName,
+    GroupName,
     Identifier,
     Number,
     OrAbsent,
@@ -181,16 +182,23 @@ class QuerySettings(Setting):
 
 @dataclass(frozen=True)
 class ScheduleSettings(Setting):
-    """A task that `tidemark up` runs on a schedule. Set `command` or `sql`. A task that was missed while `tidemark up` did not run is
-    done once."""
+    """A task that `tidemark up` runs on a schedule. Set `command`, `sql` or `train`. A task that was missed while `tidemark up` did not run
+    is done once."""
 
-    one_of: ClassVar[tuple[str, ...]] = ("command", "sql")
+    one_of: ClassVar[tuple[str, ...]] = ("command", "sql", "train")
     cron: Schedule = Field(examples=["15 3 * * *"])
     """Minute, hour, day of month, month, day of week, in UTC."""
     command: OrAbsent[Literal["ledger", "verify", "quality", "quarantine retry", "dbt build"]] = Field(default=None, examples=["verify"])
     """A command of `tidemark`."""
     sql: OrAbsent[QuerySettings] = Field(default=None, examples=[{"query": "select * from marts.daily", "to": "./reports/daily.csv"}])
     """A query whose rows go to a file."""
+    train: OrAbsent[GroupName] = Field(default=None, examples=["kitchen"])
+    """A group with `anomalies`: a model is trained on what gold holds of it, and judges its vectors from then on."""
+
+    @property
+    def line(self) -> str:
+        """Its command line behind `tidemark`; empty of a query."""
+        return self.command or (f"train {self.train} --promote" if self.train else "")
 
 
 @dataclass(frozen=True)

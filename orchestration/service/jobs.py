@@ -87,7 +87,7 @@ class Jobs:
 def arguments(schedule: ScheduleSettings) -> list[str]:
     """The command line of a job."""
     if schedule.sql is None:
-        return (schedule.command or "").split()
+        return schedule.line.split()
     file: Path = schedule.sql.to
     return ["sql", "--format", file.suffix[1:], "--output", str(file), "--", schedule.sql.query]
 

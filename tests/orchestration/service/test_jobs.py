@@ -10,8 +10,9 @@ import pytest
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.conf.pipeline_settings import ScheduleSettings
 from orchestration.errors import ConfError
-from orchestration.service.jobs import Jobs
+from orchestration.service.jobs import Jobs, arguments
 from orchestration.storage.delta import rows_of
 from orchestration.storage.ops_tables import RUNS
 from tests.collectors import write_conf
@@ -100,11 +101,24 @@ def test_a_job_that_breaks_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("schedule", "line"),
+    [
+        ({"command": "quarantine retry"}, ["quarantine", "retry"]),
+        ({"train": "kitchen"}, ["train", "kitchen", "--promote"]),
+    ],
+)
+def test_a_job_runs_the_command_that_it_stands_for(schedule: dict[str, Any], line: list[str]) -> None:
+    assert arguments(ScheduleSettings("0 5 * * *", **schedule)) == line
+
+
+@pytest.mark.parametrize(
     ("schedule", "mistake"),
     [
         ('{cron: "0 25 * * *", command: verify}', "which is no schedule"),
         ('{cron: "0 5 * * *", command: rm}', "rm"),
-        ('{cron: "0 5 * * *"}', "sets none of command, sql; set one"),
+        ('{cron: "0 5 * * *"}', "sets none of command, sql, train; set one"),
+        ('{cron: "0 5 * * *", train: kitchn}', "train names 'kitchn', which groups.yml does not declare; did you mean 'kitchen'?"),
+        ('{cron: "0 5 * * *", train: kitchen}', "train names 'kitchen', which has no anomalies; add `anomalies: {}` to it in groups.yml"),
         ('{cron: "0 5 * * *", sql: {query: "select 1", to: ./out.txt}}', "end it with .csv or .json or .parquet"),
     ],
 )
