@@ -36,7 +36,7 @@ class ModelEvent:
     `role`: main, or shadow: judged beside the main one, for comparison; empty of `trained`. Of `in force` `after`: vectors whose windows
     end after it are judged by the model until another one comes; null: from the first vector on. An empty `model_id`: none is in force
     from then. Of `trained`: `detector`, `features`, `snapshot_id` (null: the vectors that were there), `vectors`, `entities`,
-    `threshold`, `conf` (the digest of the settings), `version` (of Tidemark).
+    `threshold`, `conf` (the digest of the settings), `version` (of Tidemark), `step_seconds` (from one vector to the next; 0: not known).
     """
 
     at: datetime
@@ -53,6 +53,7 @@ class ModelEvent:
     threshold: float | None = None
     conf: str = ""
     version: str = ""
+    step_seconds: int = 0
 
 
 MODELS = Log("gold.models", ModelEvent, order="at", is_maintained=True)

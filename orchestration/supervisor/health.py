@@ -38,6 +38,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.device_health import Context, problems_of_devices
+from orchestration.supervisor.model_health import problems_of_models
 from orchestration.supervisor.problem import ABOUT, Problem, Severity
 from orchestration.supervisor.service_state import STOPPED, PartState, folder_of, last_beat, read_service, refused_conf
 from orchestration.supervisor.status import EVENTS, Status, read_status
@@ -62,7 +63,7 @@ def problems(conf: Conf, now: datetime, status: Status | None = None) -> list[Pr
     detectors = (
         *(_of_service(conf.lake, is_written), _of_conf(conf), _of_fields(conf), _of_machine(conf), _of_sources(conf, status)),
         *(_of_targets(conf, status), _of_gates(conf), _of_expectations(conf), _of_jobs(conf), _of_devices(conf, status)),
-        _of_alerts(conf, now),
+        *(_of_alerts(conf, now), problems_of_models(conf)),
     )
     listed = [problem for detected in detectors for problem in _unless_damaged(detected)]
     if is_written and not any(problem.about in ("gate", "part") for problem in listed):
@@ -224,7 +225,7 @@ def _of_jobs(conf: Conf) -> Iterator[Problem]:
     for name in conf.schedules:
         if (run := last.get(name)) is not None and run.outcome in ("broke", "no"):
             reason = run.reason or "its answer was no"
-            command = f"tidemark {conf.schedules[name].command}" if conf.schedules[name].command else ""
+            command = f"tidemark {line}" if (line := conf.schedules[name].line) else ""
             yield Problem(Severity.WARNING, f"job {name}", f"Job {name} did not end well: {reason}", run.started_at, "/runs", command)
 
 

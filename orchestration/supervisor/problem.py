@@ -18,7 +18,7 @@ class Severity(StrEnum):
     NOTICE = "notice"
 
 
-ABOUT = ("lake", "part", "conf", "source", "sink", "channel", "gate", "quality", "query", "device", "metric", "job", "alerts")
+ABOUT = ("lake", "part", "conf", "source", "sink", "channel", "gate", "quality", "query", "device", "metric", "model", "job", "alerts")
 """The first word of each subject."""
 STOPS_THE_LAKE = ("lake", "lake disk", "part streams")
 """Subjects of a critical problem in which nothing is taken in any more."""

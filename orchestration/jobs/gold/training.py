@@ -88,6 +88,7 @@ def train(conf: Conf, group: Group, vectors: OpenTable, until: int, detector: st
         event=TRAINED,
         detector=detector,
         features=[*model.features],
+        step_seconds=model.step // SECOND,
         snapshot_id=snapshot_id,
         vectors=sum(entities.values()),
         entities=len(model.fitted) or len(counts),
