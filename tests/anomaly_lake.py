@@ -68,14 +68,16 @@ def anomaly_lake(folder: Path) -> Path:
         ]
         write(store, "gold.vectors", *vectors)
         write(store, "gold.anomalies", *(_judged(of_row, row, of_entity[row], judged) for row, of_row in enumerate(rows)))
-        windows = [_window(entity, row) | {"device_id": entity, "count": 10} for row in range(ROWS - 4 * DAY, ROWS)]
+        windows = [_window(entity, row) | {"device_id": entity, "count": 10} for row in range(LEARNED, ROWS)]
         for number, metric in enumerate(FEATURES):
             write(
                 store,
                 "gold.aggregates",
-                *({**w, "metric": metric, "value": of_entity[ROWS - 4 * DAY + n, number]} for n, w in enumerate(windows)),
+                *({**w, "metric": metric, "value": of_entity[LEARNED + n, number]} for n, w in enumerate(windows)),
             )
-    versions = {"gold.vectors": 1, "gold.anomalies": 1, "gold.aggregates": 3}
+    reading = {"device_id": "oven-01", "metric": "temperature", "value": 200.0, "groups": ["kitchen"], "event_time": end_of(ROWS - 2)}
+    write(store, "silver.readings", reading | {"source": "plant", "ingested_at": end_of(ROWS), "bronze_batch": 0})
+    versions = {"silver.readings": 0, "gold.vectors": 1, "gold.anomalies": 1, "gold.aggregates": 3}
     SNAPSHOTS.append(loaded.lake, [Snapshot(0, end_of(ROWS), 1, 0, versions, {"plant": end_of(ROWS - 1)})])
     return conf
 

@@ -9,6 +9,7 @@ from typing import Any
 from gold.windows.spec import Group
 from gold.windows.vectors import features_of
 from orchestration.storage.delta import literal
+from orchestration.web.anomalies import MOST_BANDS, Anomalies, anomalies, has_anomalies, lines_of_anomalies
 from orchestration.web.charts import PARTS, THINNED, Band, Chart, bands_of, broken, limits_of
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import ViewRequest
@@ -49,7 +50,8 @@ CARRIED = """
 """
 EXTREMES = ("least", "most")
 Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
-"""Points by metric, device and kind: window, amended, partial, open, carried, or EXTREMES of all devices."""
+"""Points by metric, device and kind: window, amended, partial, open, carried, anomaly, low and high of what was expected, or EXTREMES of
+all devices."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Groups:
     """`all`: the first MOST_GROUPS of `count`, the worst first. `group` None: none is chosen, and what follows is empty; else `all` is.
 
     `metrics`: of the group. `newest`: the end of its newest window. `listed`: rows of LISTED, the worst first; `devices`: those in the
-    charts; `has_band`: which have the least and the greatest of all devices too.
+    charts; `has_band`: which have the least and the greatest of all devices too. `anomalies`: None where vectors are not judged.
     """
 
     at: datetime
@@ -73,6 +75,7 @@ class Groups:
     has_band: bool = False
     charts: Sequence[Chart] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
+    anomalies: Anomalies | None = None
 
 
 def groups(request: ViewRequest) -> Groups:
@@ -81,7 +84,9 @@ def groups(request: ViewRequest) -> Groups:
     if group is None:
         every = freshness(request.conf, replace(request, tables=OF_ALL).rows)
         return Groups(request.now, every[:MOST_GROUPS], len(every))
-    request = replace(request, tables=OF_ONE.format(group=group.name))
+    is_judged = has_anomalies(request.conf, group)
+    tables = OF_ONE.format(group=group.name)
+    request = replace(request, tables=f"{tables}, gold.{group.name}_anomalies" if is_judged else tables)
     (fresh,) = freshness(request.conf, request.rows, group.name)
     newest = fresh.newest_at
     if newest is None and has_gold(request.conf):
@@ -96,14 +101,16 @@ def groups(request: ViewRequest) -> Groups:
     chosen = [name for name in dict.fromkeys(request.params.getlist("device")) if name][:MOST_DEVICES]
     has_band = not chosen and len(listed) > MOST_DEVICES
     devices = chosen or sorted(row["device_id"] for row in listed[: WORST if has_band else MOST_DEVICES])
-    charts = []
+    charts, newest_anomalies = [], anomalies(request, group, newest) if is_judged else None
     if devices:
         values["devices"] = literal(devices)
         lines, thinned = _lines(request, group, span, values, is_newest=span.end >= newest, has_band=has_band)
+        if is_judged:
+            _add_anomalies(request, group, lines, values, span)
         charts = _charts(request, group, lines, thinned, [*bands_of(request, [*devices, group.name], span.start, span.end)])
     named = {"span": span.name} if span.name else {"from": span.start.isoformat(), "to": span.end.isoformat()}
     params = {"group": group.name, "device": chosen, **named}
-    return Groups(request.now, (), 0, group, fresh, metrics, newest, span, listed, devices, has_band, charts, params)
+    return Groups(request.now, (), 0, group, fresh, metrics, newest, span, listed, devices, has_band, charts, params, newest_anomalies)
 
 
 def _lines(
@@ -162,12 +169,32 @@ def _add_open(request: ViewRequest, lines: Lines, values: Mapping[str, Any]) -> 
 def _add_carried(request: ViewRequest, group: Group, lines: Lines, values: Mapping[str, Any]) -> None:
     """Add features of vectors that an earlier window has filled, by the metric and device that they are of."""
     assert group.vector is not None
-    by_device = group.vector.entity == "device"
-    metrics = features_of(group, group.vector)
-    names = {**values, "features": f"[{', '.join(map(literal, group.vector.features))}]"}
-    entities = values["devices"] if by_device else literal([group.name])
-    for row in request.rows(CARRIED.format(**names, entities=entities)):
-        metric = metrics.get(row["feature"])
-        device = row["entity"] if by_device else row["feature"].removesuffix(f".{metric}")
-        if metric is not None and (metric, device, "window") in lines:
+    for row in request.rows(CARRIED.format(**_of_vectors(group, values))):
+        metric, device = _line_of(group, row["entity"], row["feature"])
+        if (metric, device, "window") in lines:
             lines[metric, device, "carried"].append((row["ended"], row["value"]))
+
+
+def _add_anomalies(request: ViewRequest, group: Group, lines: Lines, values: Mapping[str, Any], span: Span) -> None:
+    """Add what was expected, of few devices, and anomalies."""
+    assert group.vector is not None
+    steps = {feature: request.conf.metrics[metric].every_seconds for feature, metric in features_of(group, group.vector).items()}
+    has_bands = len({device for _, device, kind in lines if kind == "window"}) <= MOST_BANDS
+    for entity, feature, kind, points in lines_of_anomalies(request, _of_vectors(group, values), span, steps, has_bands=has_bands):
+        metric, device = _line_of(group, entity, feature)
+        if (metric, device, "window") in lines:
+            lines[metric, device, kind] += points
+
+
+def _of_vectors(group: Group, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what queries of vectors want: names of features, and the entities that have the devices."""
+    assert group.vector is not None
+    entities = values["devices"] if group.vector.entity == "device" else literal([group.name])
+    return {**values, "features": f"[{', '.join(map(literal, group.vector.features))}]", "entities": entities}
+
+
+def _line_of(group: Group, entity: str, feature: str) -> tuple[str, str]:
+    """Return the metric and the device of a feature."""
+    assert group.vector is not None
+    metric = features_of(group, group.vector).get(feature, "")
+    return metric, entity if group.vector.entity == "device" else feature.removesuffix(f".{metric}")

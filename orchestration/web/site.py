@@ -25,9 +25,10 @@ from orchestration.errors import TidemarkError, sentence_of
 from orchestration.rendering import plain
 from orchestration.serving.sql.encoding import CSV, GUARDED_CSV
 from orchestration.storage.delta import each_table_opened_once, version_of
-from orchestration.storage.ops_tables import NOTES
+from orchestration.storage.ops_tables import LABELS, NOTES
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.web import alerts, editor, quality, runs
+from orchestration.web.anomalies import add_label
 from orchestration.web.batches import batches
 from orchestration.web.devices import devices
 from orchestration.web.facts import Facts
@@ -55,6 +56,7 @@ ACTIONS: dict[str, tuple[str, Callable[[ViewRequest, dict[str, str]], None]]] = 
     "/alerts/acknowledge": ("/alerts", alerts.acknowledge),
     "/alerts/silence": ("/alerts", alerts.silence),
     "/alerts/unsilence": ("/alerts", alerts.unsilence),
+    "/groups/labels": ("/groups", add_label),
     "/quality/release": ("/quality", quality.release),
     "/runs/notes": ("/runs", runs.add_note),
     "/sql/queries": ("/sql", editor.save_query),
@@ -212,7 +214,7 @@ class Site:
         """Return the cache key of a view: all that it depends on. None: it depends on anything in the lake, and on the time."""
         view, lake = self._views[key[0]], self._conf.lake
         if view.is_of_snapshot:
-            return find_snapshot(lake), version_of(NOTES.path(lake))
+            return find_snapshot(lake), version_of(NOTES.path(lake)), version_of(LABELS.path(lake))
         return None if view.ages else self._facts.number
 
     def _rendered(self, view: View, facts: Any) -> Markup:

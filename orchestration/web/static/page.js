@@ -121,11 +121,11 @@ function dress() {
 }
 
 // What a form is told stays beside the field that it is about, and nothing that was typed is lost.
-async function send(form) {
+async function send(form, button) {
   const author = form.elements.author?.value;
   if (author) kept.set("author", author);
   const said = form.querySelector("output") ?? form.appendChild(document.createElement("output"));
-  const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } });
+  const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)), headers: { Accept: "application/json" } });
   const { error, field } = await answer.json();
   for (const other of form.elements) other.removeAttribute("aria-invalid");
   said.className = error ? "bad" : "good";
@@ -146,7 +146,7 @@ async function send(form) {
 live.addEventListener("submit", (event) => {
   if (event.target.method !== "post") return;
   event.preventDefault();
-  send(event.target).catch(() => event.target.submit());
+  send(event.target, event.submitter).catch(() => event.target.submit());
 });
 live.addEventListener("click", (event) => {
   const button = event.target.closest("[data-dialog]");

@@ -27,6 +27,8 @@ function seriesOf(line, devices, told, scale) {
   if (told.is_bars) return { ...series, paths: uPlot.paths.bars({ size: [0.6, 60] }), fill: stroke, points: { show: false } };
   if (told.is_stepped) series.paths = uPlot.paths.stepped({ align: told.window_seconds ? 1 : -1 });
   if (line.kind === "least" || line.kind === "most") return { ...series, width: 0.5, points: { show: false } };
+  if (line.kind === "low" || line.kind === "high") return { ...series, width: 0, points: { show: false } };
+  if (line.kind === "anomaly") return { ...series, stroke: colour("--bad"), width: 0, paths: () => null, points: { show: true, size: 10, fill: colour("--bad") } };
   if (line.kind === "open") return { ...series, dash: [5, 4] };
   if (line.kind === "amended") return { ...series, width: 0, paths: () => null, points: { show: true, size: 9, fill: stroke } };
   if (line.kind === "carried") return { ...series, width: 0, paths: () => null, points: { show: true, size: 4, fill: colour("--card"), width: 1 } };
@@ -128,7 +130,7 @@ function nearest(plot, told) {
   told.lines.forEach((line, place) => {
     const at = plot.cursor.idxs?.[place + 1] ?? plot.cursor.idx;
     const value = at === null ? null : plot.data[place + 1][at];
-    if (value === null || value === undefined || line.kind === "least" || line.kind === "most") return;
+    if (value === null || value === undefined || ["least", "most", "low", "high"].includes(line.kind)) return;
     const distance = Math.abs(plot.valToPos(value, "y") - plot.cursor.top);
     if (best === null || distance < best.distance) best = { device: line.device, end: plot.data[0][at], distance };
   });
@@ -186,6 +188,7 @@ function draw({ place, told }, devices) {
   const data = uPlot.join(told.lines.map((line) => [line.x, line.y]));
   const scales = scalesOf(told);
   const band = ["most", "least"].map((kind) => told.lines.findIndex((line) => line.kind === kind) + 1);
+  const expected = devices.map((device) => ({ series: ["high", "low"].map((kind) => told.lines.findIndex((line) => line.device === device && line.kind === kind) + 1), fill: `${colour(`--line-${(devices.indexOf(device) % 8) + 1}`)}30` })).filter(({ series }) => series[0]);
   const plot = new uPlot(
     {
       width: Math.max(place.clientWidth, 200),
@@ -198,7 +201,7 @@ function draw({ place, told }, devices) {
       },
       axes: axesOf(told, scales, data[0]),
       series: [firstOf(told), ...told.lines.map((line, at) => seriesOf(line, devices, told, scales[at]))],
-      bands: band[0] && band[1] ? [{ series: band, fill: `${colour("--line")}70` }] : [],
+      bands: [...(band[0] && band[1] ? [{ series: band, fill: `${colour("--line")}70` }] : []), ...expected],
       cursor: { drag: { x: true, y: false }, sync: told.group ? { key: told.group } : undefined },
       hooks: {
         drawClear: [(of) => drawBands(of, told.bands)],
