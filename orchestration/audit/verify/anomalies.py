@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gold.windows.spec import Group
-from orchestration.audit.verify.anomaly_chains import AGAIN, IN_TIME, Models, Rules, Vectors, rows_of_entity
+from orchestration.audit.verify.anomaly_chains import AGAIN, EXPECTED, IN_TIME, Models, Rules, Vectors, rows_of_entity
 from orchestration.audit.verify.anomaly_scores import UNSEEN, stored_model
 from orchestration.audit.verify.compare import Comparison, Difference, Outcome, compared
 from orchestration.audit.verify.first_windows import make_first_emitted
 from orchestration.audit.verify.gold_windows import EVER, step_seconds
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
-from orchestration.audit.verify.store import VECTORS, column_names, fill, record
+from orchestration.audit.verify.store import VECTORS, column_names, record
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import literal, path_of, rows_of
-from orchestration.utc import from_micros, to_micros
+from orchestration.utc import to_micros
 
 KEY = ("entity", "window_start", "judged")
 CELLS = """
@@ -32,7 +32,6 @@ CELLS = """
   share DOUBLE[], model VARCHAR, shadow_score DOUBLE
 """
 ANOMALIES = f"entity VARCHAR, window_start TIMESTAMP, {CELLS}, revision INTEGER"
-EXPECTED = f"entity VARCHAR, window_start TIMESTAMP, judged VARCHAR, {CELLS}, sizes DOUBLE[], share_sizes DOUBLE[]"
 NEAR = dict.fromkeys(("score", "threshold", "shadow_score"), "size") | dict.fromkeys(("expected", "band"), "list:sizes")
 NEAR |= {"share": "list:share_sizes"}
 RECORDED = f"""
@@ -73,15 +72,15 @@ def anomaly_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, co
     if amended:
         make_first_emitted(store, snapshot, conf, group)
     in_time = _vectors(store, "vectors", rules.features) if amended else newest
-    names = column_names(EXPECTED)
 
-    def expected() -> Iterator[list[Any]]:
+    def expected() -> Iterator[pa.RecordBatch]:
         for entity in in_time.keys() | newest.keys():
             first, last = (vectors.get(entity, NONE).between(since + 1, until) for vectors in (in_time, newest))
-            for row in rows_of_entity(rules, entity, first, last, [end for end in amended.get(entity, ()) if end > since]):
-                yield [from_micros(row[name]) if name.startswith("window") else row[name] for name in names]
+            yield from rows_of_entity(rules, entity, first, last, [end for end in amended.get(entity, ()) if end > since])
 
-    fill(store, "expected_anomalies", EXPECTED, expected())
+    store.register("arriving", pa.RecordBatchReader.from_batches(EXPECTED, expected()))
+    store.execute("create or replace temp table expected_anomalies as from arriving")
+    store.unregister("arriving")
     store.execute(RECORDED)
     computed = "(select *, 1.0 as size from expected_anomalies)"
     return compared(store, "recorded_anomalies", computed, Comparison(table, KEY, column_names(CELLS), NEAR))

@@ -12,14 +12,24 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gold.alerts.spec import Hours
-from orchestration.audit.verify.anomaly_scores import PAST, Array, State, StoredModel, Verdict, explained, judged, state_after
+from orchestration.audit.verify.anomaly_scores import PAST, Array, State, StoredModel, Verdicts, explained, judged, state_after
 
 REACH = 60
 """Steps of a block of time. Vectors of a block with an amended one are judged again, and those of the next one."""
 IN_TIME, AGAIN = "in time", "with late rows"
 Cells = dict[str, Any]
+EXPECTED = pa.schema(
+    [
+        *((name, pa.string()) for name in ("entity", "judged", "reason", "model")),
+        *((name, pa.timestamp("us")) for name in ("window_start", "window_end")),
+        *((name, pa.float64()) for name in ("score", "threshold", "shadow_score")),
+        ("is_anomaly", pa.bool_()),
+        *((name, pa.list_(pa.float64())) for name in ("expected", "band", "share", "sizes", "share_sizes")),
+    ]
+)
 Models = Sequence[tuple[int, StoredModel | None]]
 """After which end of a window each is in force, in order of time; None: no model."""
 
@@ -57,7 +67,7 @@ class Chain:
     shadow: State | None = None
 
 
-def rows_of_entity(rules: Rules, entity: str, in_time: Vectors, newest: Vectors, amended: Sequence[int]) -> Iterator[Cells]:
+def rows_of_entity(rules: Rules, entity: str, in_time: Vectors, newest: Vectors, amended: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an entity: all of revision 0, and the newest ones of blocks that are judged again. `amended`: ends of vectors."""
     chain, again, width = Chain(in_time.values[:0]), Chain(in_time.values[:0]), REACH * rules.step
     blocks, first = {end // width + later for end in amended for later in (0, 1)}, -math.inf
@@ -78,56 +88,61 @@ def _going_on(near: State | None, in_time: State | None, before: Vectors) -> Sta
     return deepcopy(near) if near and before.ends and not near.model.is_novelty else None
 
 
-def _judged(rules: Rules, entity: str, vectors: Vectors, chain: Chain, judged_as: str) -> Iterator[Cells]:
+def _judged(rules: Rules, entity: str, vectors: Vectors, chain: Chain, judged_as: str) -> Iterator[pa.RecordBatch]:
     """Judge vectors in both roles, and carry the chain on."""
-    main = _by(rules, rules.main, entity, vectors, (chain.past, chain.main))
-    shadow = _by(rules, rules.shadow, entity, vectors, (chain.past, chain.shadow))
-    for start, end, (of_main, chain.main), (of_shadow, chain.shadow) in zip(vectors.starts, vectors.ends, main, shadow, strict=True):
-        own = {"entity": entity, "window_start": start, "window_end": end, "judged": judged_as, "shadow_score": of_shadow["score"]}
-        yield of_main | own
+    if not vectors.ends:
+        return
+    cells, chain.main = _by(rules, rules.main, entity, vectors, (chain.past, chain.main))
+    of_shadow, chain.shadow = _by(rules, rules.shadow, entity, vectors, (chain.past, chain.shadow))
     chain.past = np.vstack([chain.past, vectors.values])[-PAST:]
+    cells |= {"entity": [entity] * len(vectors.ends), "judged": [judged_as] * len(vectors.ends), "shadow_score": of_shadow["score"]}
+    cells |= {"window_start": np.array(vectors.starts), "window_end": np.array(vectors.ends)}
+    yield pa.RecordBatch.from_arrays([_column(cells[field.name], field.type) for field in EXPECTED], schema=EXPECTED)
 
 
-def _by(
-    rules: Rules, models: Models, entity: str, vectors: Vectors, before: tuple[Array, State | None]
-) -> Iterator[tuple[Cells, State | None]]:
-    """Yield the cells of vectors by the models of one role, each with the state behind it."""
-    past, state = before
+def _by(rules: Rules, models: Models, entity: str, vectors: Vectors, before: tuple[Array, State | None]) -> tuple[Cells, State | None]:
+    """Return the cells of vectors by the models of one role, and the state behind them. `sizes`, `share_sizes`: of what `expected` and
+    `band`, and `share` are compared by."""
+    (past, state), count = before, len(vectors.ends)
     values = np.vstack([past, vectors.values])
+    cells: Cells = {name: np.full(count, np.nan) for name in ("score", "threshold")}
+    cells |= {name: np.full(vectors.values.shape, np.nan) for name in ("expected", "band", "share", "sizes", "share_sizes")}
+    cells |= {"is_anomaly": np.zeros(count, bool), "reason": ["learning"] * count}
     in_force = [next((model for after, model in reversed(models) if after < end), None) for end in vectors.ends]
-    for model, rows in groupby(range(len(in_force)), key=lambda n: in_force[n]):
-        of_model = [*rows]
+    for model, rows in groupby(range(count), key=lambda n: in_force[n]):
+        first, *others = rows
+        here = slice(first, first + 1 + len(others))
         if model is None or not model.knows(entity) or not {*model.features} <= {*rules.features}:
             state = None
-            yield from ((_cells(rules, model), None) for _ in of_model)
             continue
-        places = [rules.features.index(feature) for feature in model.features]
         state = state_after(state, model, entity, rules.quiet_hours)
-        first, last = len(past) + of_model[0], len(past) + of_model[-1] + 1
-        own, of_past = values[first:last, places], values[max(first - PAST, 0) : first, places]
-        for row, verdict in zip(own.tolist(), judged(state, [vectors.ends[n] for n in of_model], own, of_past), strict=True):
-            yield _cells(rules, model, row, verdict), state
+        places = [rules.features.index(feature) for feature in model.features]
+        own, of_past = vectors.values[here, places], values[max(len(past) + first - PAST, 0) : len(past) + first, places]
+        verdicts = judged(state, vectors.ends[here], own, of_past)
+        has_score = ~np.isnan(verdicts.score)
+        cells["score"][here], cells["is_anomaly"][here] = verdicts.score, verdicts.is_anomaly
+        cells["threshold"][here] = np.where(has_score, verdicts.threshold, np.nan)
+        lists = {"expected": verdicts.expected, "band": verdicts.band, "share": verdicts.share, "sizes": abs(own) + verdicts.band}
+        for name, numbers in lists.items():
+            cells[name][here, places] = numbers
+        cells["share_sizes"][here] = verdicts.noise[:, None]
+        cells["reason"][here] = _reasons(model, own, verdicts)
+    return cells | {"model": [model and model.model_id for model in in_force]}, state
 
 
-def _cells(rules: Rules, model: StoredModel | None, values: Sequence[float] = (), verdict: Verdict | None = None) -> Cells:
-    """Return a row without its key. `sizes` and `share_sizes`: of what `expected` and `band`, and `share` are compared by."""
-    nothing = [None] * len(rules.features)
-    cells: Cells = {"model": model and model.model_id, "score": None, "threshold": None, "is_anomaly": False, "reason": "learning"}
-    cells |= dict.fromkeys(("expected", "band", "share", "sizes", "share_sizes"), nothing)
-    if model is None or verdict is None:
-        return cells
-    sizes = [abs(value) + band for value, band in zip(values, verdict.band, strict=True)]
-    lists = {"expected": verdict.expected, "band": verdict.band, "share": verdict.share, "sizes": sizes}
-    cells |= {name: _in_place(rules, model, numbers) for name, numbers in lists.items()}
-    cells["share_sizes"] = [verdict.noise] * len(nothing)
-    if not math.isnan(verdict.score):
-        reason = explained(model.features, values, verdict) if verdict.is_anomaly else None
-        return cells | {"score": verdict.score, "threshold": verdict.threshold, "is_anomaly": verdict.is_anomaly, "reason": reason}
-    holes = sum(math.isnan(value) for value in values)
-    return cells | {"reason": "too few features"} if 2 * holes > len(values) else cells
+def _reasons(model: StoredModel, values: Array, verdicts: Verdicts) -> list[str | None]:
+    is_scarce = 2 * np.isnan(values).sum(axis=1) > values.shape[1]
+    reasons: list[str | None] = [None] * len(values)
+    for n in np.flatnonzero(np.isnan(verdicts.score)).tolist():
+        reasons[n] = "too few features" if is_scarce[n] else "learning"
+    for n in np.flatnonzero(verdicts.is_anomaly).tolist():
+        reasons[n] = explained(model.features, values, verdicts, n)
+    return reasons
 
 
-def _in_place(rules: Rules, model: StoredModel, numbers: Sequence[float]) -> list[float | None]:
-    """Put numbers of the features of a model in the places of those of the group."""
-    by_feature = {name: number for name, number in zip(model.features, numbers, strict=True) if not math.isnan(number)}
-    return [by_feature.get(feature) for feature in rules.features]
+def _column(cells: Any, kind: pa.DataType) -> pa.Array:
+    """NaN becomes null."""
+    if not pa.types.is_list(kind):
+        return pa.array(cells, from_pandas=True).cast(kind)
+    offsets = np.arange(0, cells.size + 1, cells.shape[1], dtype=np.int32)
+    return pa.ListArray.from_arrays(offsets, pa.array(cells.ravel(), from_pandas=True))

@@ -59,16 +59,17 @@ def stored_model(model_id: str, content: bytes) -> StoredModel:
     return StoredModel(model_id, *own, {row["entity"]: row for row in table.to_pylist()})
 
 
-class Verdict(NamedTuple):
-    """A vector as it is judged, by features of the model. `noise`: how much more than elsewhere shares may differ."""
+class Verdicts(NamedTuple):
+    """Vectors as they are judged: a row each, and in `expected`, `band` and `share` a column a feature of the model. `noise`: how much more
+    than elsewhere shares may differ."""
 
-    score: float
-    threshold: float
-    is_anomaly: bool
-    expected: Sequence[float]
-    band: Sequence[float]
-    share: Sequence[float]
-    noise: float = 1.0
+    score: Array
+    threshold: Array
+    is_anomaly: npt.NDArray[np.bool_]
+    expected: Array
+    band: Array
+    share: Array
+    noise: Array
 
 
 @dataclass
@@ -87,8 +88,12 @@ class State:
     last: list[float] = field(default_factory=list)
     novelties: list[Novelty] = field(default_factory=list)
 
-    def alarm(self, score: float, end: int) -> tuple[float, bool]:
-        """Return the threshold of the next vector, and whether it is an alarm."""
+    def alarms(self, scores: Array, ends: Sequence[int]) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Return the thresholds of the next vectors, and which are alarms."""
+        every = [self._alarm(*of_vector) for of_vector in zip(scores.tolist(), ends, strict=True)]
+        return np.array([threshold for threshold, _ in every]), np.array([is_alarm for _, is_alarm in every], bool)
+
+    def _alarm(self, score: float, end: int) -> tuple[float, bool]:
         is_quiet = self.quiet_hours is not None and is_within(self.quiet_hours, end // MINUTE)
         rule, self.ago = self.model.rule, self.ago + 1
         raised = self.rise * math.exp(-self.ago / rule["decay"])
@@ -111,39 +116,35 @@ def state_after(before: State | None, model: StoredModel, entity: str, quiet_hou
     return before
 
 
-def judged(state: State, ends: Sequence[int], values: Array, past: Array) -> Iterator[Verdict]:
+def judged(state: State, ends: Sequence[int], values: Array, past: Array) -> Verdicts:
     """Judge vectors of an entity in order of time, and carry the state on. `past`: values of at most PAST vectors before them."""
     if state.model.is_novelty:
-        yield from (_novel(state, *of_vector) for of_vector in zip(ends, values.tolist(), strict=True))
-        return
-    fitted = state.fitted
+        return _novel(state, ends, values)
+    fitted, families = state.fitted, state.fitted["families"]
     values = np.where(np.array(fitted["spread"]) < UNSEEN, values, np.nan)
     is_hole = np.isnan(values)
     design = _design(fitted, state.model.step, ends, np.vstack([past, values]), len(past))
-    residuals = [_residuals(family, design, is_hole) for family in fitted["families"]]
-    squares = [_mean_squares(of_family).tolist() for of_family in residuals]
-    spreads = [np.multiply(family["spread"], fitted["spread"]) for family in fitted["families"]]
-    for n, row in enumerate(values):
-        surprises = list(_surprises(state, fitted["families"], [of_family[n] for of_family in squares]))
-        stuck = _stuck(state, row.tolist(), fitted["longest"])
-        score = sum(sorted([*surprises, max(stuck)])[-2:]) / 2 if surprises else math.nan
-        threshold, is_alarm = state.alarm(score, ends[n])
-        largest = max(surprises, default=0.0)
-        number = surprises.index(largest) if surprises else 0
-        residual, spread = residuals[number][n], spreads[number]
-        is_stuck = max(stuck) > largest
-        weights = np.where(is_hole[n], np.nan, stuck if is_stuck else residual**2)
-        expected = np.where(np.greater(stuck, 0) & is_stuck, np.nan, row - residual * spread)
-        band = np.where(is_hole[n], np.nan, 3 * spread)
-        yield Verdict(score, threshold, is_alarm, expected.tolist(), band.tolist(), *_shares(weights))
+    residuals = np.stack([_residuals(family, design, is_hole) for family in families])
+    surprises = np.array([[*_surprises(state, n, residuals[n])] for n in range(len(families))])
+    stuck = np.array([[*_stuck(state, n, column.tolist())] for n, column in enumerate(values.T)]).T
+    score = np.sort(np.vstack([surprises, stuck.max(axis=1)]), axis=0)[-2:].mean(axis=0)
+    certain = np.nan_to_num(surprises)
+    number = certain.argmax(axis=0)
+    residual = residuals[number, np.arange(len(values))]
+    spread = np.array([np.multiply(family["spread"], fitted["spread"]) for family in families])[number]
+    is_stuck = (stuck.max(axis=1) > certain.max(axis=0))[:, None]
+    share, noise = _shares(np.where(is_hole, np.nan, np.where(is_stuck, stuck, residual**2)))
+    expected = np.where(is_stuck & (stuck > 0), np.nan, values - residual * spread)
+    return Verdicts(score, *state.alarms(score, ends), expected, np.where(is_hole, np.nan, 3 * spread), share, noise)
 
 
-def explained(features: Sequence[str], values: Sequence[float], verdict: Verdict) -> str:
+def explained(features: Sequence[str], values: Array, verdicts: Verdicts, n: int) -> str:
     """Say in words what made an anomaly: its first feature by share, and the second one if it has a twentieth."""
-    order = sorted(range(len(features)), key=lambda n: -round(_number(verdict.share[n]), 9))
-    texts = [f"{features[n]} {_text(values[n])}{_instead_of(verdict.expected[n], verdict.band[n])}" for n in order[:2]]
-    texts[0] += f" ({verdict.share[order[0]] * 100:.0f} % of the score)"
-    return ", ".join(texts if len(order) > 1 and _number(verdict.share[order[1]]) >= 0.05 else texts[:1])
+    expected, band, share = verdicts.expected[n], verdicts.band[n], np.nan_to_num(verdicts.share[n])
+    order = sorted(range(len(features)), key=lambda at: -round(float(share[at]), 9))
+    texts = [f"{features[at]} {_text(values[n, at])}{_instead_of(expected[at], band[at])}" for at in order[:2]]
+    texts[0] += f" ({share[order[0]] * 100:.0f} % of the score)"
+    return ", ".join(texts if len(order) > 1 and share[order[1]] >= 0.05 else texts[:1])
 
 
 def _instead_of(expected: float, band: float) -> str:
@@ -156,13 +157,9 @@ def _text(number: float) -> str:
     return format(number, ",.0f" if abs(number) >= 10_000 else ".4g")
 
 
-def _number(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
-
-
-def _shares(weights: Array) -> tuple[list[float], float]:
-    total = np.nansum(weights)
-    return (weights / (total or 1.0)).tolist(), 1.0 if total > TINY else 1 / TINY
+def _shares(weights: Array) -> tuple[Array, Array]:
+    total = np.nansum(weights, axis=1)
+    return weights / np.where(total > 0, total, 1.0)[:, None], np.where(total > TINY, 1.0, 1 / TINY)
 
 
 def _design(fitted: Mapping[str, Any], step: int, ends: Sequence[int], values: Array, count: int) -> Array:
@@ -199,12 +196,15 @@ def _mean_squares(residuals: Array) -> Array:
     return means
 
 
-def _surprises(state: State, families: Sequence[Mapping[str, Any]], squares: Sequence[float]) -> Iterator[float]:
-    """Yield the surprise of each family, none where too few features are there."""
-    for n, (family, square) in enumerate(zip(families, squares, strict=True)):
+def _surprises(state: State, n: int, residuals: Array) -> Iterator[float]:
+    """Yield the surprise of one family at each vector; NaN where too few features are there."""
+    family = state.fitted["families"][n]
+    for square in _mean_squares(residuals).tolist():
         if not math.isnan(square):
             state.means[n] = KEEPS * state.means[n] + (1 - KEEPS) * square
             yield _surprise(state.model.tails[family["name"]], state.means[n] / family["ends"][0])
+        else:
+            yield math.nan
 
 
 def _surprise(tail: Mapping[str, Any], score: float) -> float:
@@ -215,24 +215,25 @@ def _surprise(tail: Mapping[str, Any], score: float) -> float:
     return min(-math.log10(max(chance, 1e-30)), SURE)
 
 
-def _stuck(state: State, values: Sequence[float], longest: Sequence[float]) -> list[float]:
-    surprises = [0.0] * len(values)
-    for n, value in enumerate(values):
-        if not math.isnan(value):
-            state.stood[n] = state.stood[n] + 1 if value == state.last[n] else 0
-            state.last[n] = value
-            surprises[n] = min(max(5 * math.log2((state.stood[n] + 1) / (longest[n] + 2)), 0.0), SURE)
-    return surprises
+def _stuck(state: State, n: int, values: Sequence[float]) -> Iterator[float]:
+    """Yield how surprising it is that a feature still has its value."""
+    longest = state.fitted["longest"][n]
+    for value in values:
+        if math.isnan(value):
+            yield 0.0
+            continue
+        state.stood[n] = state.stood[n] + 1 if value == state.last[n] else 0
+        state.last[n] = value
+        yield min(max(5 * math.log2((state.stood[n] + 1) / (longest + 2)), 0.0), SURE)
 
 
-def _novel(state: State, end: int, values: Sequence[float]) -> Verdict:
-    """Judge a vector by how new its values are: nothing says what was expected."""
-    of_features = [novelty.next(value, end) for novelty, value in zip(state.novelties, values, strict=True)]
-    every = sorted(surprise for of_feature in of_features for surprise in of_feature)
-    score = sum(every[-2:]) / 2 if every else math.nan
-    threshold, is_alarm = state.alarm(score, end)
-    nothing = [math.nan] * len(values)
-    if not every:
-        return Verdict(score, threshold, is_alarm, nothing, nothing, nothing)
-    weights = [math.nan if math.isnan(value) else max(surprises, default=0.0) for surprises, value in zip(of_features, values, strict=True)]
-    return Verdict(score, threshold, is_alarm, nothing, nothing, *_shares(np.array(weights)))
+def _novel(state: State, ends: Sequence[int], values: Array) -> Verdicts:
+    """Judge vectors by how new their values are: nothing says what was expected."""
+    score, largest, nothing = np.full(len(ends), np.nan), np.full(values.shape, np.nan), np.full(values.shape, np.nan)
+    for n, (end, row) in enumerate(zip(ends, values.tolist(), strict=True)):
+        of_features = [novelty.next(value, end) for novelty, value in zip(state.novelties, row, strict=True)]
+        if every := sorted(surprise for surprises in of_features for surprise in surprises):
+            score[n] = sum(every[-2:]) / 2
+            largest[n] = [max(surprises, default=0.0) for surprises in of_features]
+    share, noise = _shares(np.where(np.isnan(values), np.nan, largest))
+    return Verdicts(score, *state.alarms(score, ends), nothing, nothing, share, noise)

@@ -21,7 +21,7 @@ from gold.anomalies.rows import Amended, Chain, Judges, amended_blocks, judged, 
 from gold.anomalies.vectors import Vectors
 from orchestration.audit.verify import anomaly_chains
 from orchestration.audit.verify.anomalies import anomaly_outcome
-from orchestration.audit.verify.anomaly_chains import AGAIN, IN_TIME, Rules, rows_of_entity
+from orchestration.audit.verify.anomaly_chains import AGAIN, EXPECTED, IN_TIME, Rules, rows_of_entity
 from orchestration.audit.verify.anomaly_scores import StoredModel, stored_model
 from orchestration.audit.verify.compare import Outcome
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
@@ -86,7 +86,8 @@ def _plain(rows: pa.Table) -> list[dict[str, Any]]:
 
 def of_verify(rules: Rules, in_time: Vectors, newest: Vectors, amended: Sequence[int]) -> Rows:
     first, last = (anomaly_chains.Vectors(some.starts.tolist(), some.ends.tolist(), some.values) for some in (in_time, newest))
-    return {(row["judged"], row["window_end"]): row for row in rows_of_entity(rules, "oven-1", first, last, amended)}
+    rows = pa.Table.from_batches(rows_of_entity(rules, "oven-1", first, last, amended), EXPECTED)
+    return {(row["judged"], row["window_end"]): row for row in _plain(rows)}
 
 
 def assert_alike(ours: Rows, theirs: Rows) -> None:
