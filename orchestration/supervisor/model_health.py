@@ -1,5 +1,6 @@
 """Problems of models of anomalies: one that does not fit its vectors any more, one that alarms too often, and devices that none knows."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -29,22 +30,25 @@ OF_A_WEEK = """
 
 
 def problems_of_models(conf: Conf) -> Iterator[Problem]:
-    """Yield what is wrong in groups with `anomalies`, by vectors of a week before the newest snapshot."""
+    """Yield what is wrong in groups with `anomalies`, by vectors of the week before the newest window."""
     groups = [group for group in conf.groups.values() if group.anomalies]
     snapshot = find_snapshot(conf.lake) if groups else None
     if snapshot is None:
         return
-    events = MODELS.rows(conf.lake)
+    events, rows = defaultdict[str, list[ModelEvent]](list), defaultdict[tuple[str, str | None], list[dict[str, Any]]](list)
+    for event in MODELS.rows(conf.lake):
+        events[event.device_group].append(event)
+    hour = snapshot.at.replace(minute=0, second=0, microsecond=0)
+    for table in {numbered(conf.lake, snapshot.generation).gold(group.stream, "anomalies") for group in groups}:
+        for row in _of_a_week(conf.lake, table, hour):
+            rows[row["device_group"], row["model"]].append(row)
     for group in groups:
-        model_id = next((model_id for _, model_id in reversed(in_force(events, group.name))), None)
-        model = next((event for event in events if (event.event, event.model_id) == (TRAINED, model_id)), None)
+        model_id = next((model_id for _, model_id in reversed(in_force(events[group.name], group.name))), None)
+        model = next((event for event in events[group.name] if (event.event, event.model_id) == (TRAINED, model_id)), None)
         if model and (misfit := _misfit(conf, group, model)):
             yield _problem(group, Severity.WARNING, f"Model {model_id} of {group.name} {misfit}.")
         else:
-            hour = snapshot.at.replace(minute=0, second=0, microsecond=0)
-            rows = _of_a_week(conf.lake, group.stream, hour)
-            of_model = [row for row in rows if (row["device_group"], row["model"]) == (group.name, model_id or None)]
-            yield from _of_rows(group, model, of_model)
+            yield from _of_rows(group, model, rows[group.name, model_id or None])
 
 
 def _misfit(conf: Conf, group: Group, model: ModelEvent) -> str | None:
@@ -80,14 +84,12 @@ def _problem(group: Group, severity: Severity, text: str) -> Problem:
 
 
 @lru_cache(16)
-def _of_a_week(lake: Location, stream: str, _: datetime) -> list[dict[str, Any]]:
+def _of_a_week(lake: Location, table: str, _: datetime) -> list[dict[str, Any]]:
     """Ask for OF_A_WEEK once an hour: a page looks every few seconds, and a week may have millions of vectors."""
     snapshot = find_snapshot(lake)
     assert snapshot
-    generation = numbered(lake, snapshot.generation)
-    table = generation.gold(stream, "anomalies")
-    if table not in snapshot.versions or stream not in snapshot.closed_until:
+    if table not in snapshot.versions or not snapshot.closed_until:
         return []
-    since = instant(to_micros(snapshot.closed_until[stream] - WEEK))
-    rows = {"rows": open_table(generation.table(lake, table), snapshot.versions[table])}
-    return python_rows(ask(OF_A_WEEK.format(since=since), rows).read_all())
+    since = instant(to_micros(max(snapshot.closed_until.values()) - WEEK))
+    location = numbered(lake, snapshot.generation).table(lake, table)
+    return python_rows(ask(OF_A_WEEK.format(since=since), {"rows": open_table(location, snapshot.versions[table])}).read_all())
