@@ -5,6 +5,7 @@ from string import Formatter
 from typing import Any
 
 from gold.alerts.messages import Change
+from gold.alerts.signals import shown
 from gold.alerts.spec import DEFAULT_SUMMARY, Alert
 from gold.alerts.states import NO_DATA, NORMAL
 from orchestration.alerts.changes import COLUMNS
@@ -37,7 +38,8 @@ def _is_own(alert: Alert) -> bool:
 def _completed(conf: Conf, alert: Alert, row: Mapping[str, Any]) -> str:
     """Say entity, state, value with unit, condition, since when, and where more is to be seen."""
     summary = row["summary"] if alert.summary == DEFAULT_SUMMARY else f"{row['summary']}: {row['entity']} is {row['state']}"
-    value = None if row["value"] is None else f"{row['value']:.6g} {_unit(conf, alert)}".strip()
+    name = "score" if alert.signal.kind == "anomaly" and shown(alert) == "score" else ""
+    value = None if row["value"] is None else f"{name} {row['value']:.6g} {_unit(conf, alert)}".strip()
     facts = [
         f"the last value is {value}" if value and row["state"] == NO_DATA else value,
         _condition(alert, row["state"]),

@@ -219,6 +219,13 @@ def test_a_summary_that_names_nothing_says_what_happened_by_itself(tmp_path: Pat
     assert pager.messages[0].summary == said.replace("PAGE", "http://127.0.0.1:8643/alerts")
 
 
+def test_the_number_of_an_anomaly_is_its_score(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path), Recorder()
+    lake.conf = replace(lake.conf, alerts={"too_hot": Alert("too_hot", Signal("anomaly", None, "kitchen", ("power",)), "is_anomaly")})
+    lake.write(changed(0, "firing", summary="too_hot: oven is firing: power 9, expected 3", value=3.5)).tell(pager, 1)
+    assert pager.messages[0].summary.startswith("too_hot: oven is firing: power 9, expected 3: score 3.5, is_anomaly, since ")
+
+
 KILLED = """
 import pickle, sys
 from datetime import datetime
