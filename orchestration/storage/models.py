@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
@@ -36,7 +37,8 @@ class ModelEvent:
     `role`: main, or shadow: judged beside the main one, for comparison; empty of `trained`. Of `in force` `after`: vectors whose windows
     end after it are judged by the model until another one comes; null: from the first vector on. An empty `model_id`: none is in force
     from then. Of `trained`: `detector`, `features`, `snapshot_id` (null: the vectors that were there), `vectors`, `entities`,
-    `threshold`, `conf` (the digest of the settings), `version` (of Tidemark), `step_seconds` (from one vector to the next; 0: not known).
+    `threshold`, `conf` (the digest of the settings), `version` (of Tidemark), `step_seconds` (from one vector to the next; 0: not known),
+    `digest` (of the file).
     """
 
     at: datetime
@@ -54,28 +56,33 @@ class ModelEvent:
     conf: str = ""
     version: str = ""
     step_seconds: int = 0
+    digest: str = ""
 
 
 MODELS = Log("gold.models", ModelEvent, order="at", is_maintained=True)
 
 
-def write_model(lake: Location, group: str, model: Model) -> str:
-    """Write the file of a model under the next id of its group, and return that."""
+def write_model(lake: Location, group: str, model: Model) -> tuple[str, str]:
+    """Write the file of a model under the next id of its group, and return that, and the digest of the file."""
     sink = pa.BufferOutputStream()
     pq.write_table(to_table(model), sink)
+    content = sink.getvalue().to_pybytes()
     for number in count(1 + sum(event.event == TRAINED for event in MODELS.rows(lake, [("device_group", "=", group)]))):
         with suppress(ChangedError):
-            _file(lake, f"{group}-{number}").write(sink.getvalue().to_pybytes(), Condition.ABSENT)
-            return f"{group}-{number}"
+            _file(lake, f"{group}-{number}").write(content, Condition.ABSENT)
+            return f"{group}-{number}", sha256(content).hexdigest()
     raise AssertionError
 
 
 @lru_cache(1_000)
-def read_model(lake: Location, model_id: str) -> Model:
-    """Read the file of a model; TidemarkError where it is gone or damaged."""
+def read_model(lake: Location, model_id: str, digest: str) -> Model:
+    """Read the file of a model; TidemarkError where it is gone, or is not as it was written."""
     file = _file(lake, model_id)
     try:
-        return from_table(pq.read_table(pa.BufferReader(file.read())))
+        content = file.read()
+        if digest not in {"", sha256(content).hexdigest()}:
+            raise ValueError("its bytes differ from those that were written")
+        return from_table(pq.read_table(pa.BufferReader(content)))
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise TidemarkError(
             f"the model {model_id} at {file} cannot be read: {error}.\n  Restore the file: rows were judged by it."

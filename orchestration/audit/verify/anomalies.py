@@ -5,6 +5,7 @@ from what came in time for them. Instants are microseconds since 1970.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from operator import itemgetter
 from typing import Any
 
@@ -89,19 +90,22 @@ def anomaly_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, co
 def _rules(conf: Conf, group: Group, events: Sequence[Mapping[str, Any]]) -> Rules:
     assert group.vector
     assert group.anomalies
-    in_force = [event for event in events if event["event"] == "in force"]
-    main, shadow = (_models(conf.lake, [event for event in in_force if event["role"] == role]) for role in ("main", "shadow"))
+    main, shadow = (_models(conf.lake, events, role) for role in ("main", "shadow"))
     step = step_seconds(group, group.vector, conf.metrics) * 1_000_000
     return Rules(group.vector.features, step, main, shadow, group.anomalies.quiet_hours)
 
 
-def _models(lake: Location, in_force: Sequence[Mapping[str, Any]]) -> Models:
+def _models(lake: Location, events: Sequence[Mapping[str, Any]], role: str) -> Models:
     """Read the models of one role, each once; LostModelError where a file is gone or damaged."""
+    in_force = [event for event in events if (event["event"], event["role"]) == ("in force", role)]
     models = dict.fromkeys(event["model_id"] for event in in_force)
     for model_id in filter(None, models):
         file = lake / "models" / f"{model_id}.parquet"
+        digests = {event["digest"] for event in events if (event["event"], event["model_id"]) == ("trained", model_id)}
         try:
-            models[model_id] = stored_model(model_id, file.read())
+            models[model_id] = stored_model(model_id, content := file.read())
+            if sha256(content).hexdigest() not in digests:
+                raise ValueError("its bytes differ from those that were written")
         except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise LostModelError(file) from error
     return [(_after(event), models[event["model_id"]]) for event in in_force]

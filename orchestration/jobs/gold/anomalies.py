@@ -24,7 +24,7 @@ from orchestration.jobs.gold.slices import ending
 from orchestration.jobs.gold.training import step_of
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.delta import ask, literal, open_table
-from orchestration.storage.models import MAIN, MODELS, SHADOW, ModelEvent, begun_after, in_force, read_model
+from orchestration.storage.models import MAIN, MODELS, SHADOW, TRAINED, ModelEvent, begun_after, in_force, read_model
 from orchestration.storage.positions import JUDGED, FlowPosition, FlowStep
 
 SLICE_ROWS = 200_000
@@ -128,10 +128,13 @@ def judges_of(lake: Lake, group: Group, events: list[ModelEvent]) -> Judges:
     """Return whatever judges a group; TidemarkError where the file of a model is gone."""
     assert group.vector
     assert group.anomalies
+    digests = {event.model_id: event.digest for event in events if event.event == TRAINED}
 
     def chain(role: str) -> Chain:
         models = in_force(events, group.name, role)
-        of_role = [(model_id, read_model(lake.conf.lake, model_id)) if model_id else None for _, model_id in models]
+        of_role = [
+            (model_id, read_model(lake.conf.lake, model_id, digests.get(model_id, ""))) if model_id else None for _, model_id in models
+        ]
         return Chain([after for after, _ in models], of_role)
 
     return Judges(group.name, group.vector.features, step_of(lake.conf, group), chain(MAIN), chain(SHADOW), group.anomalies.quiet_hours)

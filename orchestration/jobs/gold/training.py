@@ -79,7 +79,7 @@ def train(conf: Conf, group: Group, vectors: OpenTable, until: int, detector: st
         return None
     of_all = chain([first] if first else [], history)
     model = DETECTORS[detector].train(judged_features(group), step_of(conf, group), of_all, group.anomalies.false_alarms_per_week)
-    model_id = write_model(conf.lake, group.name, model)
+    model_id, digest = write_model(conf.lake, group.name, model)
     crash.point(crash.Point.MODEL_WRITTEN)
     event = ModelEvent(
         at=datetime.now(UTC),
@@ -95,6 +95,7 @@ def train(conf: Conf, group: Group, vectors: OpenTable, until: int, detector: st
         threshold=model.rule.threshold,
         conf=msgspec.json.encode(group.anomalies).decode(),
         version=version("tidemark"),
+        digest=digest,
     )
     MODELS.append(conf.lake, [event])
     return event

@@ -1,6 +1,7 @@
 """Anomalies of a stream, slice by slice, without Spark: cuts, late rows, models that come in force, kills."""
 
 import shutil
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -166,10 +167,16 @@ def test_a_device_without_history_and_a_vector_without_features_have_no_score_an
     assert {row["model"] for row in rows if row["entity"] == "oven-9"} == {None, "kitchen-1"}
 
 
-def test_a_model_file_that_is_gone_is_said(whole: Lake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(flipped(file.read_bytes()))], ids=["gone", "a flipped bit"])
+def test_a_model_file_that_is_gone_or_damaged_is_said(whole: Lake, tmp_path: Path, damage: Callable[[Path], object]) -> None:
     lake = lake_of(tmp_path)
     with_models_of(lake, whole)
     vectors(lake, OVENS, range(300), 0)
-    (lake.conf.lake.local / "models" / "kitchen-1.parquet").unlink()
+    damage(lake.conf.lake.local / "models" / "kitchen-1.parquet")
     with pytest.raises(TidemarkError, match=r"the model kitchen-1 at .* cannot be read"):
         follow(lake, 0, 300)
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
