@@ -60,12 +60,10 @@ class LostModelError(Exception):
 def anomaly_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Conf, group: Group) -> Outcome:
     """Compare rows of a group with what its vectors and models give: those of revision 0, and where late rows came the newest ones too."""
     table, of_group = f"gold.{group.name}_anomalies", f"device_group = {literal(group.name)}"
-    events = [event for event in rows_of(path_of(conf.lake, "gold.models")) if event["device_group"] == group.name]
     try:
-        rules = _rules(conf, group, sorted(events, key=itemgetter("at")))
+        rules, since = _rules(conf, group)
     except LostModelError as lost:
-        return Outcome(table, 0, 1, (Difference(table, str(lost.args[0]), "lost model", str(lost.__cause__), None),))
-    since = next((_after(event) for event in events if event["event"] == "begun"), BEGINNING)
+        return _of_lost(group, lost)
     until = to_micros(snapshot.closed_until.get(f"gold.flows/anomalies/{group.stream}", EVER))
     record(store, snapshot, snapshot.generation.gold(group.stream, "vectors"), "all_vectors", VECTORS, where=of_group)
     record(store, snapshot, snapshot.generation.gold(group.stream, "anomalies"), "all_anomalies", ANOMALIES, where=of_group)
@@ -87,12 +85,30 @@ def anomaly_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, co
     return compared(store, "recorded_anomalies", computed, Comparison(table, KEY, column_names(CELLS), NEAR))
 
 
-def _rules(conf: Conf, group: Group, events: Sequence[Mapping[str, Any]]) -> Rules:
+def lost_models(conf: Conf) -> Iterator[Outcome]:
+    """Yield an outcome for each group with a model that cannot be read: rows that are proved were judged by it, and next ones will be."""
+    for group in (group for group in conf.groups.values() if group.anomalies):
+        try:
+            _rules(conf, group)
+        except LostModelError as lost:
+            yield _of_lost(group, lost)
+
+
+def _of_lost(group: Group, lost: LostModelError) -> Outcome:
+    table = f"gold.{group.name}_anomalies"
+    return Outcome(table, 0, 1, (Difference(table, str(lost.args[0]), "lost model", str(lost.__cause__), None),))
+
+
+def _rules(conf: Conf, group: Group) -> tuple[Rules, int]:
+    """Return how a group is judged, and the end of a window behind which it is."""
     assert group.vector
     assert group.anomalies
+    of_group = [event for event in rows_of(path_of(conf.lake, "gold.models")) if event["device_group"] == group.name]
+    events = sorted(of_group, key=itemgetter("at"))
     main, shadow = (_models(conf.lake, events, role) for role in ("main", "shadow"))
     step = step_seconds(group, group.vector, conf.metrics) * 1_000_000
-    return Rules(group.vector.features, step, main, shadow, group.anomalies.quiet_hours)
+    since = next((_after(event) for event in events if event["event"] == "begun"), BEGINNING)
+    return Rules(group.vector.features, step, main, shadow, group.anomalies.quiet_hours), since
 
 
 def _models(lake: Location, events: Sequence[Mapping[str, Any]], role: str) -> Models:
@@ -101,10 +117,10 @@ def _models(lake: Location, events: Sequence[Mapping[str, Any]], role: str) -> M
     models = dict.fromkeys(event["model_id"] for event in in_force)
     for model_id in filter(None, models):
         file = lake / "models" / f"{model_id}.parquet"
-        digests = {event["digest"] for event in events if (event["event"], event["model_id"]) == ("trained", model_id)}
+        digests = {event.get("digest") for event in events if (event["event"], event["model_id"]) == ("trained", model_id)}
         try:
             models[model_id] = stored_model(model_id, content := file.read())
-            if sha256(content).hexdigest() not in digests:
+            if not digests & {sha256(content).hexdigest(), "", None}:
                 raise ValueError("its bytes differ from those that were written")
         except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise LostModelError(file) from error

@@ -12,7 +12,7 @@ import duckdb
 
 from gold.windows.spec import Group, Late
 from orchestration.audit.verify.alerts import alert_outcomes
-from orchestration.audit.verify.anomalies import anomaly_outcome
+from orchestration.audit.verify.anomalies import anomaly_outcome, lost_models
 from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
 from orchestration.audit.verify.confs import ConfHistory, conf_history
 from orchestration.audit.verify.flows import flow_outcome
@@ -101,8 +101,8 @@ def verify(  # noqa: PLR0917
         for at, group in enumerate(chosen):
             progress(f"gold.{group.name}", at, len(chosen))
             outcomes += _of_group(store, snapshot, history, group, windows[group.name])
-        if groups is None and scope.has_carried:
-            outcomes += _carried(store, snapshot, conf, scope, progress)
+        if groups is None:
+            outcomes += _carried(store, snapshot, conf, scope, progress) if scope.has_carried else lost_models(conf)
     return Report(tuple(outcomes), events)
 
 
