@@ -67,7 +67,8 @@ def _rows_of_group(conf_path: Path, name: str, labels: Path | None, plot: Path |
     faults = labels_in(labels) if labels else labels_of_group(conf, name)
     evaluation = evaluate_group(conf, conf.groups[name], faults)
     if evaluation.left_out:
-        click.echo(f"{evaluation.left_out} of {len(faults)} labels are of times that are not judged", err=True)
+        others = f", or of entities that {name} does not have: {', '.join(evaluation.others[:8])}" if evaluation.others else ""
+        click.echo(f"{evaluation.left_out} of {len(faults)} labels are of times that are not judged{others}", err=True)
     if not labels:
         click.echo("people label what was raised: a fault that raised no alarm is in ops.labels only where they noted it", err=True)
     if plot is not None:

@@ -59,11 +59,12 @@ class History:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`tallies` by way. `histories` of entities that are judged. `left_out`: labels of a time that is not judged, or of another entity."""
+    """`tallies` by way. `histories` of judged entities. `left_out`: labels that are not counted. `others`: their unknown entities."""
 
     tallies: Mapping[str, Tally]
     histories: Mapping[str, History]
     left_out: int
+    others: Sequence[str] = ()
 
 
 def labels_of_group(conf: Conf, group: str) -> list[LabelledFault]:
@@ -97,10 +98,11 @@ def _label(where: str, row: Mapping[str, str]) -> LabelledFault:
 
 
 def evaluate_group(conf: Conf, group: Group, faults: Sequence[LabelledFault]) -> Evaluation:
-    """Judge by labels; TidemarkError where a label is of no entity of the group, or nothing is judged yet."""
+    """Judge by labels; TidemarkError where none of them is of an entity of the group, or nothing is judged yet."""
     rows = judged_vectors(conf, group)
-    if unknown := sorted({fault.entity for fault in faults} - rows.keys()):
-        raise TidemarkError(f"gold.{group.name}_anomalies has no entity {unknown[0]!r}: it has {', '.join([*rows][:8]) or 'none'}.")
+    others = sorted({fault.entity for fault in faults} - rows.keys())
+    if others and all(fault.entity in others for fault in faults):
+        raise TidemarkError(f"gold.{group.name}_anomalies has no entity {others[0]!r}: it has {', '.join([*rows][:8]) or 'none'}.")
     histories = dict(_histories(rows, group.vector.features if group.vector else (), faults))
     tallies = dict[str, Tally]()
     for history in histories.values():
@@ -108,7 +110,7 @@ def evaluate_group(conf: Conf, group: Group, faults: Sequence[LabelledFault]) ->
             tallies[way] = tallies.get(way, Tally()) + tally(history.series.ends, history.begin, history.faults, raised)
     if not tallies:
         raise TidemarkError(f"no entity of {group.name} has {LEAST_ROWS} vectors and a score yet: go on with `{conf.command} run --once`.")
-    return Evaluation(tallies, histories, len(faults) - len(tallies[MODEL].faults))
+    return Evaluation(tallies, histories, len(faults) - len(tallies[MODEL].faults), others)
 
 
 def _ways(history: History) -> Iterator[tuple[str, Raised]]:

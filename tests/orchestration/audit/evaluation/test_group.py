@@ -38,6 +38,13 @@ def test_a_fault_of_the_learning_time_is_left_out_and_said(conf: Path, tmp_path:
     assert said.rows[0]["faults"] == 2
 
 
+def test_labels_of_a_whole_plant_are_taken_and_entities_of_other_groups_are_named(conf: Path, tmp_path: Path, tidemark: Tidemark) -> None:
+    (tmp_path / "labels.csv").write_text(labels(*FAULTS, ("press-01", HOT, "spike", "")))
+    said = tidemark("--conf", conf, "evaluate", "kitchen", "--labels", tmp_path / "labels.csv", "--format", "json")
+    assert "1 of 3 labels are of times that are not judged, or of entities that kitchen does not have: press-01" in said.err
+    assert said.rows[0]["faults"] == 2
+
+
 def test_labels_of_people_are_taken_and_the_later_of_two_holds(conf: Path, tidemark: Tidemark) -> None:
     none = tidemark("--conf", conf, "evaluate", "kitchen")
     assert "ops.labels has no fault of kitchen yet: label anomalies on the page, or give a file with --labels." in none.err
