@@ -56,10 +56,9 @@ class Family:
     own: float
     level: float
 
-    def residuals(self, rows: Floats, is_hole: npt.NDArray[np.bool_]) -> Floats:
-        """Return residuals in their spread; those of holes are NaN, and count for nothing."""
-        features = is_hole.shape[1]
-        plain = np.where(is_hole, 0.0, rows[:, :features] - np.einsum("nj,jf->nf", rows, self.coefficients))
+    def residuals(self, rows: Floats, predicted: Floats, is_hole: npt.NDArray[np.bool_]) -> Floats:
+        """Return residuals in their spread; those of holes are NaN, and count for nothing. `predicted`: by `coefficients`."""
+        plain = np.where(is_hole, 0.0, rows[:, : is_hole.shape[1]] - predicted)
         mixed = plain if self.mixed is None else np.einsum("nf,fg->ng", plain, self.mixed)
         return np.where(is_hole, np.nan, np.clip(mixed / self.spread, -RESIDUAL_CLIP, RESIDUAL_CLIP))
 
@@ -160,8 +159,9 @@ def fit(values: Floats, phase: Floats | None) -> tuple[Fitted, dict[str, Floats]
     total = np.sum(sums, axis=0)
     families, scores = {}, {}
     for name in _families(features, phase):
-        parts = [_solved(name, total - part, features).residuals(rows[fold], is_hole[fold]) for fold, part in zip(folds, sums, strict=True)]
-        apart = np.vstack(parts)
+        apart = np.vstack(
+            [_left_over(_solved(name, total - part, features), rows[fold], is_hole[fold]) for fold, part in zip(folds, sums, strict=True)]
+        )
         spread = _spread(np.where(is_seen, apart, 0.0))
         squares = mean_squares(np.clip(apart / spread, -RESIDUAL_CLIP, RESIDUAL_CLIP))
         means = smoothed(squares, float(np.nanmedian(squares)))
@@ -173,14 +173,21 @@ def fit(values: Floats, phase: Floats | None) -> tuple[Fitted, dict[str, Floats]
     return Fitted(scale, families, np.where(is_seen, longest, UNSEEN)), scores
 
 
+def _left_over(family: Family, rows: Floats, is_hole: npt.NDArray[np.bool_]) -> Floats:
+    return family.residuals(rows, rows @ family.coefficients, is_hole)
+
+
 def score(model: Fitted, values: Floats, phase: Floats | None, means: Sequence[float] | Floats | None = None) -> Scored:
     """Score vectors of one entity in order of time. The first 2 * LAGS of `values` are the past of the others; see with_past.
 
     `means`: the smoothed scores of the last vector before, by family; None: those of the training.
     """
     is_hole, rows = np.isnan(values[2 * LAGS :]), design(inputs(model.scale, values)[LAGS:], phase)
-    residuals = {name: family.residuals(rows, is_hole) for name, family in model.families.items()}
-    levels = [family.level for family in model.families.values()] if means is None else means
+    families = model.families.values()
+    predicted = np.einsum("nj,jf->nf", rows, np.hstack([family.coefficients for family in families]))
+    by_family = zip(model.families.items(), np.split(predicted, len(families), axis=1), strict=True)
+    residuals = {name: family.residuals(rows, of_family, is_hole) for (name, family), of_family in by_family}
+    levels = [family.level for family in families] if means is None else means
     squares = {name: mean_squares(of_family) for name, of_family in residuals.items()}
     after = [smoothed(of_family, level) for of_family, level in zip(squares.values(), levels, strict=True)]
     scores = [
