@@ -4,7 +4,8 @@ A command asks that a model is put in force; the job that judges does so at the 
 judged already would be judged by another model.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.log import Log
 from orchestration.stores.store import ChangedError, Condition
-from orchestration.utc import to_micros
+from orchestration.utc import from_micros, to_micros
 
 MAIN, SHADOW = "main", "shadow"
 BEGUN, TRAINED, ASKED, IN_FORCE = "begun", "trained", "asked for", "in force"
@@ -89,16 +90,29 @@ def read_model(lake: Location, model_id: str, digest: str) -> Model:
         ) from error
 
 
-def in_force(events: Iterable[ModelEvent], group: str, role: str = MAIN) -> list[tuple[int, str]]:
+def in_force(events: Iterable[ModelEvent], role: str = MAIN) -> list[tuple[int, str]]:
     """Return the models of a group in order of time: after which end of a window each is in force, in microseconds since 1970.
 
-    `events`: in order of `at`; one replaces those before it that would come in force at the same time or later.
+    `events`: of the group, in order of `at`; one replaces those before it that would come in force at the same time or later.
     """
     chain = list[tuple[int, str]]()
-    for event in (event for event in events if (event.device_group, event.event, event.role) == (group, IN_FORCE, role)):
+    for event in (event for event in events if (event.event, event.role) == (IN_FORCE, role)):
         after = THE_BEGINNING if event.after is None else to_micros(event.after)
         chain = [*(before for before in chain if before[0] < after), (after, event.model_id)]
     return chain
+
+
+def events_by_group(lake: Location) -> Mapping[str, list[ModelEvent]]:
+    """Return all rows by their group, in order of `at`."""
+    by_group = defaultdict[str, list[ModelEvent]](list)
+    for event in MODELS.rows(lake):
+        by_group[event.device_group].append(event)
+    return by_group
+
+
+def event_of(group: str, event: str, after: int, model_id: str = "", role: str = "") -> ModelEvent:
+    """Return a row that says what holds behind an instant, in microseconds since 1970."""
+    return ModelEvent(datetime.now(UTC), group, model_id, event, role, None if after == THE_BEGINNING else from_micros(after))
 
 
 def ask_for(lake: Location, model_id: str, role: str = MAIN) -> None:
@@ -114,7 +128,7 @@ def roll_back(lake: Location, group: str, *, is_shadow: bool = False) -> str:
     role = SHADOW if is_shadow else MAIN
     events = [event for event in MODELS.rows(lake, [("device_group", "=", group)]) if event.role == role]
     present = events[-1].model_id if events else ""
-    former = [model_id for _, model_id in in_force(events, group, role) if model_id != present]
+    former = [model_id for _, model_id in in_force(events, role) if model_id != present]
     if not (present if is_shadow else former):
         raise ConfError(f"{group} has had no other model; `tidemark models` lists them")
     _ask(lake, group, "" if is_shadow else former[-1], role)
@@ -147,9 +161,9 @@ def listed(lake: Location) -> list[dict[str, Any]]:
     ]
 
 
-def begun_after(events: Iterable[ModelEvent], group: str) -> int | None:
+def begun_after(events: Iterable[ModelEvent]) -> int | None:
     """Return the end of a window behind which vectors of a group are judged; None where it is not begun with."""
-    first = next((event for event in events if (event.device_group, event.event) == (group, BEGUN)), None)
+    first = next((event for event in events if event.event == BEGUN), None)
     return None if first is None else THE_BEGINNING if first.after is None else to_micros(first.after)
 
 

@@ -14,7 +14,7 @@ from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import ask, instant, open_table, python_rows
 from orchestration.storage.generations import numbered
-from orchestration.storage.models import MODELS, TRAINED, ModelEvent, in_force
+from orchestration.storage.models import TRAINED, ModelEvent, events_by_group, in_force
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.supervisor.problem import Problem, Severity
 from orchestration.utc import to_micros
@@ -35,15 +35,13 @@ def problems_of_models(conf: Conf) -> Iterator[Problem]:
     snapshot = find_snapshot(conf.lake) if groups else None
     if snapshot is None:
         return
-    events, rows = defaultdict[str, list[ModelEvent]](list), defaultdict[tuple[str, str | None], list[dict[str, Any]]](list)
-    for event in MODELS.rows(conf.lake):
-        events[event.device_group].append(event)
+    events, rows = events_by_group(conf.lake), defaultdict[tuple[str, str | None], list[dict[str, Any]]](list)
     hour = snapshot.at.replace(minute=0, second=0, microsecond=0)
     for table in {numbered(conf.lake, snapshot.generation).gold(group.stream, "anomalies") for group in groups}:
         for row in _of_a_week(conf.lake, table, hour):
             rows[row["device_group"], row["model"]].append(row)
     for group in groups:
-        model_id = next((model_id for _, model_id in reversed(in_force(events[group.name], group.name))), None)
+        model_id = next((model_id for _, model_id in reversed(in_force(events[group.name]))), None)
         model = next((event for event in events[group.name] if (event.event, event.model_id) == (TRAINED, model_id)), None)
         if model and (misfit := _misfit(conf, group, model)):
             yield _problem(group, Severity.WARNING, f"Model {model_id} of {group.name} {misfit}.")

@@ -11,7 +11,7 @@ from expectations.wording import counted
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import OpenTable, ask, literal, open_table
-from orchestration.storage.models import MODELS, begun_after
+from orchestration.storage.models import begun_after, events_by_group
 from orchestration.storage.positions import FLOWS, JUDGED
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import views
@@ -47,12 +47,12 @@ def anomaly_account(lake: Lake, snapshot: Snapshot, since: date | None = None) -
 
     `since`: of windows that end later than that day begins.
     """
-    events, first = MODELS.rows(lake.conf.lake), to_micros(datetime.combine(since or date.min, time(), UTC))
+    events, first = events_by_group(lake.conf.lake), to_micros(datetime.combine(since or date.min, time(), UTC))
     groups = {
         group.name: (max(after, first), to_micros(until))
         for group in lake.conf.groups.values()
         if group.anomalies
-        and (after := begun_after(events, group.name)) is not None
+        and (after := begun_after(events[group.name])) is not None
         and (until := snapshot.closed_until.get(f"{FLOWS}/{JUDGED}/{group.stream}"))
     }
     available = views(lake.conf, snapshot, "gold.vectors gold.anomalies")

@@ -1,7 +1,7 @@
 """Rows of gold.anomalies that late rows change: vectors of the blocks of amended ones are judged again, and what differs is yielded."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from gold.anomalies.vectors import Vectors, by_entity
 from gold.flows.slices import micros
 from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest, next_revision
-from orchestration.jobs.gold.slices import ending
+from orchestration.jobs.gold.slices import ending, of_groups_ending
 from orchestration.jobs.ranges import pieces_of
 from orchestration.storage.delta import OpenTable, instant, literal
 from orchestration.storage.positions import FlowPosition
@@ -35,22 +35,25 @@ class Tables:
     since: Mapping[str, int]
 
 
-def amended(tables: Tables, judges: Mapping[str, Judges], start: FlowPosition, end: FlowPosition) -> Iterator[pa.Table]:
-    """Yield rows of ROW, with the next revision, for vectors amended since a position, and for those that have come behind some."""
-    for name, of_group in judges.items():
-        where = f"device_group = {literal(name)} and revision > 0 and {ending(tables.since[name], end.until)}"
-        near = (
-            f"(gold_batch >= {start.gold_batch} or {ending(start.until - 2 * of_group.width, end.until)})"
-            if start.gold_batch >= 0
-            else "true"
-        )
-        query = f"select distinct entity, window_end from rows where {where} and {{}}"
-        recent = _read(tables.vectors, query.format(near))
-        if not len(recent):
-            continue
-        first = int(micros(recent["window_end"]).min()) // of_group.width * of_group.width
-        every = _read(tables.vectors, query.format(f"window_end >= {instant(first - of_group.width)}"))
-        blocks = _affected(_blocks(of_group, recent), _blocks(of_group, every))
+def amended(
+    tables: Tables, judges: Callable[[str], Judges], widest: int, slice_of: tuple[FlowPosition, FlowPosition]
+) -> Iterator[pa.Table]:
+    """Yield rows of ROW, with the next revision, for vectors amended in a slice, and for those that have come behind some.
+
+    `widest`: the longest block of a group, in microseconds.
+    """
+    start, end = slice_of
+    where = f"revision > 0 and {of_groups_ending(tables.since, end.until)}"
+    query = f"select distinct device_group, entity, window_end from rows where {where} and {{}}"
+    near = f"(gold_batch >= {start.gold_batch} or {ending(start.until - 2 * widest, end.until)})" if start.gold_batch >= 0 else "true"
+    recent = _read(tables.vectors, query.format(near))
+    if not len(recent):
+        return
+    first = int(micros(recent["window_end"]).min()) // widest * widest
+    every = _read(tables.vectors, query.format(f"window_end >= {instant(first - widest)}"))
+    for name in recent["device_group"].unique().to_pylist():
+        of_group, is_of_group = judges(name), pc.field("device_group") == name
+        blocks = _affected(*(_blocks(of_group, rows.filter(is_of_group)) for rows in (recent, every)))
         for low, high in _ranges(set().union(*blocks.values())):
             of_range = {entity: some for entity, of_entity in blocks.items() if (some := {at for at in of_entity if low <= at <= high})}
             yield _of_range(tables, of_group, of_range, (low, min((high + 1) * of_group.width - 1, end.until)))

@@ -5,37 +5,41 @@ gold/anomalies/rows.py. At its beginning models that were asked for come in forc
 first model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gold.anomalies.rows import NOTHING, ROW, Chain, Judges, Left, Standing, judged, nothing
+from gold.anomalies.rows import REACH, ROW, Chain, Judges, Left, Standing, judged, nothing
 from gold.anomalies.vectors import by_entity
 from gold.flows.slices import THE_BEGINNING, Stepped, micros
 from gold.schema import ANOMALIES, BESIDE
 from gold.windows.spec import Group
+from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs.gold.amended_anomalies import OF_VECTOR, Tables, amended
 from orchestration.jobs.gold.first_models import prepared
 from orchestration.jobs.gold.prefix import Prefix
-from orchestration.jobs.gold.slices import ending
+from orchestration.jobs.gold.slices import ending, of_groups_ending
 from orchestration.jobs.gold.training import step_of
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.delta import ask, literal, open_table
-from orchestration.storage.models import MAIN, MODELS, SHADOW, TRAINED, ModelEvent, begun_after, in_force, read_model
+from orchestration.storage.models import MAIN, SHADOW, TRAINED, ModelEvent, begun_after, events_by_group, in_force, read_model
 from orchestration.storage.positions import JUDGED, FlowPosition, FlowStep
 
 SLICE_ROWS = 200_000
 """Vectors of one slice: bounds the memory."""
 COLUMNS = [*ANOMALIES.names, *BESIDE["anomalies"].names]
-_LEFT = (("model", pa.string()), ("state", pa.binary()))
+ROLES = (MAIN, SHADOW)
+_LEFT = (("model", pa.string()), ("state", pa.binary()), ("features", pa.list_(pa.string())))
 CARRIED = pa.schema(
     [
         *((name, pa.string()) for name in ("device_group", "entity")),
         ("past", pa.list_(pa.float64())),
-        *((f"{role}_{name}", kind) for role in (MAIN, SHADOW) for name, kind in _LEFT),
+        *((f"{role}_{name}", kind) for role in ROLES for name, kind in _LEFT),
     ]
 )
 """Grain: an entity. `past`: values of its last vectors, one vector after another."""
@@ -76,30 +80,30 @@ class JudgedStream:
         if (end.until, end.gold_batch, end.retried) == (after.until, after.gold_batch, after.retried):
             return replace(this, after=end)  # no vector has come
         vectors = open_table(lake.table_path(self._vectors(lake)))
-        learned = [prepared(lake, group, vectors, after.until) for group in self._groups(lake)]
-        up_to = self._cut(lake, after.until, min([end.until, *(at for at in learned if at is not None)]))
+        up_to = self._cut(lake, after.until, prepared(lake.conf, self._groups(lake), vectors, after.until, end.until))
         if up_to < end.until:
             end = replace(end, bronze_batch=after.bronze_batch, until=up_to, closed_until_ms=up_to // 1000)
         return replace(this, number=this.number + 1, up_to=end)
 
     def step(self, lake: Lake, carried: pa.Table | None, start: FlowPosition, end: FlowPosition) -> Stepped:
         """See slices.Incremental."""
-        events = MODELS.rows(lake.conf.lake)
-        judges = {group.name: judges_of(lake, group, events) for group in self._groups(lake)}
-        behind = {name: begun_after(events, name) or THE_BEGINNING for name in judges}
-        since = {name: max(after, start.until) for name, after in behind.items()}
-        features = {name: of_group.features for name, of_group in judges.items()}
-        entities, made = _unpacked(carried, judges), [ROW.empty_table()]
-        for (group, entity), vectors in by_entity(self._in_time(lake, since, end.until), features):
-            before = entities.get((group, entity)) or nothing(judges[group])
-            rows, entities[group, entity] = judged(judges[group], entity, vectors, before)
+        groups, events = {group.name: group for group in self._groups(lake)}, events_by_group(lake.conf.lake)
+        judges = cache(lambda name: judges_of(lake.conf, groups[name], events[name]))
+        behind = {name: begun_after(events[name]) or THE_BEGINNING for name in groups}
+        vectors = self._in_time(lake, {name: max(after, start.until) for name, after in behind.items()}, end.until)
+        before = CARRIED.empty_table() if carried is None else carried
+        is_touched = _keys_in(before, vectors)
+        entities, made = _unpacked(before.filter(is_touched), groups), [ROW.empty_table()]
+        for key, of_entity in by_entity(vectors, {name: features_of_vector(group) for name, group in groups.items()}):
+            rows, entities[key] = judged(judges(key[0]), key[1], of_entity, entities.get(key) or nothing(judges(key[0])))
             made.append(rows)
         in_time = pa.concat_tables(made)
         in_time = in_time.append_column("revision", pa.repeat(pa.scalar(0, pa.int32()), len(in_time)))
         tables = Tables(open_table(lake.table_path(self._vectors(lake))), open_table(lake.table_path(self.table)), in_time, behind)
-        rows = pa.concat_tables([in_time, *amended(tables, judges, start, end)])
+        widest = REACH * max(step_of(lake.conf, group) for group in groups.values())
+        rows = pa.concat_tables([in_time, *amended(tables, judges, widest, (start, end))])
         rows = rows.append_column("gold_batch", pa.repeat(pa.scalar(end.gold_batch, pa.int64()), len(rows)))
-        return Stepped(rows.select(COLUMNS), _packed(entities))
+        return Stepped(rows.select(COLUMNS), pa.concat_tables([before.filter(pc.invert(is_touched)), _packed(entities)]))
 
     def _vectors(self, lake: Lake) -> str:
         return lake.generation.gold(self.stream, "vectors")
@@ -108,8 +112,8 @@ class JudgedStream:
         return [group for group in lake.conf.streams[self.stream] if group.anomalies]
 
     def _in_time(self, lake: Lake, since: Mapping[str, int], until: int) -> pa.Table:
-        groups = " or ".join(f"(device_group = {literal(name)} and {ending(after, until)})" for name, after in since.items())
-        return pa.concat_tables(pieces(lake, self._vectors(lake), f"select {OF_VECTOR} from rows where revision = 0 and ({groups})"))
+        query = f"select {OF_VECTOR} from rows where revision = 0 and {of_groups_ending(since, until)}"
+        return pa.concat_tables(pieces(lake, self._vectors(lake), query))
 
     def _cut(self, lake: Lake, after: int, until: int) -> int:
         """Return the end, or that of the last windows which fit in a slice."""
@@ -124,47 +128,48 @@ class JudgedStream:
         return until if fitting == len(totals) else int(micros(rows["window_end"])[fitting - 1])
 
 
-def judges_of(lake: Lake, group: Group, events: list[ModelEvent]) -> Judges:
+def judges_of(conf: Conf, group: Group, events: Sequence[ModelEvent]) -> Judges:
     """Return whatever judges a group; TidemarkError where the file of a model is gone."""
-    assert group.vector
     assert group.anomalies
     digests = {event.model_id: event.digest for event in events if event.event == TRAINED}
 
     def chain(role: str) -> Chain:
-        models = in_force(events, group.name, role)
-        of_role = [
-            (model_id, read_model(lake.conf.lake, model_id, digests.get(model_id, ""))) if model_id else None for _, model_id in models
-        ]
+        models = in_force(events, role)
+        of_role = [(model_id, read_model(conf.lake, model_id, digests.get(model_id, ""))) if model_id else None for _, model_id in models]
         return Chain([after for after, _ in models], of_role)
 
-    return Judges(group.name, group.vector.features, step_of(lake.conf, group), chain(MAIN), chain(SHADOW), group.anomalies.quiet_hours)
+    return Judges(group.name, features_of_vector(group), step_of(conf, group), chain(MAIN), chain(SHADOW), group.anomalies.quiet_hours)
 
 
-def _unpacked(carried: pa.Table | None, judges: Mapping[str, Judges]) -> All:
-    """Read what the slice before left of groups that are still judged."""
-    rows = carried.to_pylist() if carried is not None else []
+def features_of_vector(group: Group) -> tuple[str, ...]:
+    return group.vector.features if group.vector else ()
+
+
+def _keys_in(carried: pa.Table, vectors: pa.Table) -> pa.Array:
+    """Say for each entity that is carried whether it is among those of vectors."""
+    keys = [pc.binary_join_element_wise(rows["device_group"], rows["entity"], "/") for rows in (carried, vectors)]
+    return pc.is_in(keys[0], keys[1].unique())
+
+
+def _unpacked(carried: pa.Table, groups: Mapping[str, Group]) -> All:
+    """Read what the slice before left of entities."""
     return {
         (row["device_group"], row["entity"]): Standing(
-            np.reshape(np.array(row["past"], np.float64), (-1, len(of_group.features))),
-            *(
-                _left(chain, row[f"{role}_model"], row[f"{role}_state"])
-                for role, chain in ((MAIN, of_group.main), (SHADOW, of_group.shadow))
-            ),
+            np.reshape(np.array(row["past"], np.float64), (-1, len(features_of_vector(groups[row["device_group"]])))),
+            *(Left(row[f"{role}_model"], row[f"{role}_state"], tuple(row[f"{role}_features"])) for role in ROLES),
         )
-        for row in rows
-        if (of_group := judges.get(row["device_group"]))
+        for row in carried.to_pylist()
     }
-
-
-def _left(chain: Chain, model_id: str, state: bytes | None) -> Left:
-    model = next((in_force[1] for in_force in chain.models if in_force and in_force[0] == model_id), None)
-    return NOTHING if model is None else Left(model_id, state, (model.detector, *model.features))
 
 
 def _packed(entities: All) -> pa.Table:
     rows = [
         {"device_group": group, "entity": entity, "past": standing.past.ravel()}
-        | {f"{role}_{name}": getattr(left, name) for role, left in ((MAIN, standing.main), (SHADOW, standing.shadow)) for name, _ in _LEFT}
+        | {
+            f"{role}_{name}": getattr(left, name)
+            for role, left in zip(ROLES, (standing.main, standing.shadow), strict=True)
+            for name, _ in _LEFT
+        }
         for (group, entity), standing in entities.items()
     ]
     return pa.Table.from_pylist(rows, CARRIED)

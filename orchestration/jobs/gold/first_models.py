@@ -1,52 +1,81 @@
 """Models that come in force at the beginning of a slice: those that were asked for, and the first ones of groups."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
 
 from gold.anomalies.model import NOVELTY, RESIDUAL
-from gold.flows.slices import THE_BEGINNING
 from gold.windows.spec import Group
-from orchestration.engine.lake import Lake
-from orchestration.jobs.gold.training import ENOUGH_SECONDS, SECOND, begins_as_novelty, detector_for, first_end, put_in_force, train
-from orchestration.storage.delta import OpenTable
-from orchestration.storage.models import ASKED, BEGUN, MAIN, MODELS, SHADOW, ModelEvent, begun_after, in_force
-from orchestration.utc import from_micros
+from orchestration.conf.model import Conf
+from orchestration.jobs.gold.slices import of_groups_ending
+from orchestration.jobs.gold.training import ENOUGH_SECONDS, SECOND, begins_as_novelty, detector_for, train
+from orchestration.storage.delta import OpenTable, ask
+from orchestration.storage.models import (
+    ASKED,
+    BEGUN,
+    IN_FORCE,
+    MAIN,
+    MODELS,
+    SHADOW,
+    ModelEvent,
+    begun_after,
+    event_of,
+    events_by_group,
+    in_force,
+)
 
 
-def prepared(lake: Lake, group: Group, vectors: OpenTable, after: int) -> int | None:
+def prepared(conf: Conf, groups: Sequence[Group], vectors: OpenTable, after: int, until: int) -> int:
     """Put models in force for vectors behind an instant, in microseconds since 1970.
 
-    Returns when the group has learned for long enough, if that is later: the slice is to end there.
+    Returns until when the slice may reach: up to `until`, or to where a group has learned for long enough.
     """
-    events = MODELS.rows(lake.conf.lake, [("device_group", "=", group.name)])
-    since = begun_after(events, group.name)
-    if since is None:
-        since = after
-        instant = None if after == THE_BEGINNING else from_micros(after)
-        MODELS.append(lake.conf.lake, [ModelEvent(at=datetime.now(UTC), device_group=group.name, model_id="", event=BEGUN, after=instant)])
+    events = events_by_group(conf.lake)
+    MODELS.append(conf.lake, [event for group in groups for event in _asked_for(group.name, events[group.name], after)])
+    for group in groups:
+        if begins_as_novelty(group) and not in_force(events[group.name]):
+            novelty = train(conf, group, vectors, after, NOVELTY)
+            assert novelty  # it needs no history
+            MODELS.append(conf.lake, [event_of(group.name, IN_FORCE, after, novelty.model_id, MAIN)])
+    events = events_by_group(conf.lake)
+    learning = {group.name: group for group in groups if _learns(group, events[group.name])}
+    firsts = _first_ends(vectors, {name: begun_after(events[name]) or after for name in learning}, until)
+    return min([until, *(at for name, first in firsts.items() if (at := _first_residual(conf, learning[name], vectors, first, after)))])
+
+
+def _asked_for(group: str, events: Sequence[ModelEvent], after: int) -> Iterator[ModelEvent]:
+    if begun_after(events) is None:
+        yield event_of(group, BEGUN, after)
     for role in (MAIN, SHADOW):
         of_role = [event for event in events if event.role == role]
         if of_role and of_role[-1].event == ASKED:
-            put_in_force(lake.conf.lake, group.name, of_role[-1].model_id, after, role)
-    if begins_as_novelty(group) and not in_force(events, group.name):
-        novelty = train(lake.conf, group, vectors, after, NOVELTY)
-        assert novelty  # it needs no history
-        put_in_force(lake.conf.lake, group.name, novelty.model_id, max(since, after))
-    return _first_residual(lake, group, vectors, after, since)
+            yield event_of(group, IN_FORCE, after, of_role[-1].model_id, role)
 
 
-def _first_residual(lake: Lake, group: Group, vectors: OpenTable, after: int, since: int) -> int | None:
+def _learns(group: Group, events: Sequence[ModelEvent]) -> bool:
+    """Whether the first model of `residual` is to come."""
+    assert group.anomalies
+    return group.anomalies.detector != NOVELTY and len(in_force(events)) <= begins_as_novelty(group)
+
+
+def _first_ends(vectors: OpenTable, since: Mapping[str, int], until: int) -> dict[str, int]:
+    """Return the end of the first window of each group, by revision 0."""
+    if not since:
+        return {}
+    where = f"revision = 0 and {of_groups_ending(since, until)}"
+    rows = ask(f"select device_group, min(window_end) as first from rows where {where} group by device_group", {"rows": vectors}).read_all()
+    return dict(zip(rows["device_group"].to_pylist(), rows["first"].cast(pa.int64()).to_pylist(), strict=True))
+
+
+def _first_residual(conf: Conf, group: Group, vectors: OpenTable, first: int, after: int) -> int | None:
     """Train the first model of `residual` where there is enough to learn from; returns when there may be, if that is later."""
     assert group.anomalies
-    models = in_force(MODELS.rows(lake.conf.lake, [("device_group", "=", group.name)]), group.name)
-    is_to_come = group.anomalies.detector != NOVELTY and len(models) <= begins_as_novelty(group)
-    if not is_to_come or (first := first_end(vectors, group.name, since)) is None:
-        return None
     length = group.anomalies.learning_seconds
     at = first + (max(length, ENOUGH_SECONDS) if begins_as_novelty(group) else length) * SECOND
     if at > after:
         return at
     detector = detector_for(group, vectors, after)
-    trained = train(lake.conf, group, vectors, after, detector) if detector == RESIDUAL else None
+    trained = train(conf, group, vectors, after, detector) if detector == RESIDUAL else None
     if trained:
-        put_in_force(lake.conf.lake, group.name, trained.model_id, after)
+        MODELS.append(conf.lake, [event_of(group.name, IN_FORCE, after, trained.model_id, MAIN)])
     return None

@@ -6,7 +6,8 @@ end; a run after a crash repeats exactly that slice, and Delta refuses rows that
 own operators in tests/bench/RESULTS.md.
 """
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -109,6 +110,14 @@ def within(start: int, end: int, time: str = "event_time") -> str:
 def ending(after: int, until: int) -> str:
     """SQL of DataFusion: windows that end behind an instant, and not behind another one."""
     return f"window_end <= {instant(until)}" + ("" if after == THE_BEGINNING else f" and window_end > {instant(after)}")
+
+
+def of_groups_ending(since: Mapping[str, int], until: int) -> str:
+    """SQL of DataFusion: windows of groups that end behind an instant of the group, and not behind another one."""
+    names = defaultdict[int, list[str]](list)
+    for name, after in since.items():
+        names[after].append(name)
+    return "(" + " or ".join(f"(device_group in {literal(some)} and {ending(after, until)})" for after, some in names.items()) + ")"
 
 
 def readings_taken(metrics: Collection[str], group: str | None) -> str:

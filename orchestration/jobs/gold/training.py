@@ -13,7 +13,6 @@ from expectations.wording import hint
 from gold.anomalies.detectors import DETECTORS
 from gold.anomalies.model import NOVELTY, RESIDUAL, Series
 from gold.anomalies.vectors import matrix, runs
-from gold.flows.slices import THE_BEGINNING
 from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest
 from gold.windows.spec import Group
@@ -22,12 +21,11 @@ from orchestration import crash
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.ranges import pieces_of
-from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
-from orchestration.storage.models import IN_FORCE, MAIN, MODELS, TRAINED, ModelEvent, write_model
+from orchestration.storage.models import MODELS, TRAINED, ModelEvent, write_model
 from orchestration.storage.snapshots import find_snapshot
-from orchestration.utc import from_micros, to_micros
+from orchestration.utc import to_micros
 
 ROWS_AT_ONCE = 500_000
 LEAST_VECTORS = 100
@@ -117,23 +115,6 @@ def train_on_snapshot(conf: Conf, name: str, snapshot_id: int | None = None) -> 
         to_micros(snapshot.closed_until[group.stream]),
     )
     return train(conf, group, vectors, until, detector_for(group, vectors, until), snapshot.snapshot_id)
-
-
-def put_in_force(lake: Location, group: str, model_id: str, after: int, role: str = MAIN) -> None:
-    """Judge vectors by a model whose windows end behind an instant, in microseconds since 1970. An empty id: by none."""
-    instant_after = None if after == THE_BEGINNING else from_micros(after)
-    MODELS.append(
-        lake, [ModelEvent(at=datetime.now(UTC), device_group=group, model_id=model_id, event=IN_FORCE, role=role, after=instant_after)]
-    )
-
-
-def first_end(vectors: OpenTable, group: str, after: int) -> int | None:
-    """Return the end of the first window of a group behind an instant, by revision 0; None where there is none."""
-    behind = "" if after == THE_BEGINNING else f" and window_end > {instant(after)}"
-    of_group = f"device_group = {literal(group)} and revision = 0{behind}"
-    answer = ask(f"select min(window_end) as first from rows where {of_group}", {"rows": vectors}).read_all()
-    first: int | None = answer["first"].cast(pa.int64())[0].as_py()
-    return first
 
 
 def _counts(vectors: OpenTable, group: str, until: int) -> dict[str, int]:

@@ -15,9 +15,9 @@ from gold.windows.revisions import latest
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs.gold.training import put_in_force, train
+from orchestration.jobs.gold.training import train
 from orchestration.storage.delta import open_table
-from orchestration.storage.models import MODELS, SHADOW, ask_for, roll_back
+from orchestration.storage.models import IN_FORCE, MAIN, MODELS, SHADOW, ask_for, event_of, roll_back
 from orchestration.utc import from_micros
 from tests.judged_lake import DAY, START, STEP, follow, lake_of, vectors
 from tests.lakes import recorded
@@ -131,7 +131,7 @@ def test_models_after_a_replay_judge_the_windows_that_they_judged(whole: Lake, t
     """A replay begins with no position, and keeps gold.models."""
     lake = lake_of(tmp_path)
     with_models_of(lake, whole)
-    put_in_force(lake.conf.lake, "kitchen", "", START + 800 * STEP)
+    MODELS.append(lake.conf.lake, [event_of("kitchen", IN_FORCE, START + 800 * STEP, "", MAIN)])
     vectors(lake, OVENS, range(864), -1)
     follow(lake, 0, 864)
     of_models = [row["model"] for row in rows_of(lake, "in time").values()]
