@@ -66,7 +66,11 @@ ANOMALIES = declared(
     ("score", pa.float64(), "-log10 of the chance of a vector as odd as this one; null where there is none, see reason"),
     ("threshold", pa.float64(), "an anomaly has at least this score; null without a score"),
     ("is_anomaly", pa.bool_(), "whether the alarm rule alarms: once an event, not in quiet hours"),
-    ("reason", pa.string(), "of an anomaly: its first two features; without a score: learning or too few features; else null"),
+    (
+        "reason",
+        pa.string(),
+        "of a score that may be an alarm: its first two features; without a score: learning or too few features; else null",
+    ),
     ("expected", _NUMBERS, "what each feature of the vector was expected to be; null where that is not known"),
     ("band", _NUMBERS, "half the width of what is usual around it; null where that is not known"),
     ("share", _NUMBERS, "of each feature in the score, 0 to 1; null where the feature is missing or filled"),

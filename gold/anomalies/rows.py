@@ -247,7 +247,7 @@ def _part(  # noqa: PLR0917
     for row in np.flatnonzero(~has_score).tolist():
         is_scarce = 2 * int((~np.isnan(series.values[row])).sum()) < len(at)
         columns.reasons[rows.start + row] = TOO_FEW if is_scarce else LEARNING
-    for row in np.flatnonzero(judged.is_alarm).tolist():
+    for row in np.flatnonzero(judged.scores >= model.rule.threshold).tolist():
         parts = (series.values[row], judged.expected[row], judged.bands[row], judged.shares[row])
         columns.reasons[rows.start + row] = explained(model.features, *parts)
     columns.carry.append(_lists(judged.carry) if judged.carry.shape[1] else pa.nulls(count, CARRY))

@@ -135,7 +135,7 @@ def _reasons(model: StoredModel, values: Array, verdicts: Verdicts) -> list[str 
     reasons: list[str | None] = [None] * len(values)
     for n in np.flatnonzero(np.isnan(verdicts.score)).tolist():
         reasons[n] = "too few features" if is_scarce[n] else "learning"
-    for n in np.flatnonzero(verdicts.is_anomaly).tolist():
+    for n in np.flatnonzero(verdicts.score >= model.rule["threshold"]).tolist():
         reasons[n] = explained(model.features, values, verdicts, n)
     return reasons
 
