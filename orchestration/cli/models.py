@@ -46,7 +46,7 @@ def promote(obj: dict[str, Any], model: str, *, shadow: bool) -> None:
     from orchestration.conf.load import load
     from orchestration.storage.models import MAIN, SHADOW, ask_for
 
-    ask_for(load(obj["conf"]).lake, model, SHADOW if shadow else MAIN)
+    ask_for(load(obj["conf"]), model, SHADOW if shadow else MAIN)
     click.echo(f"{model} is in force with the next windows that close", err=True)
 
 
@@ -64,7 +64,7 @@ def rollback(obj: dict[str, Any], group: str, *, shadow: bool) -> None:
     from orchestration.conf.load import load
     from orchestration.storage.models import roll_back
 
-    former = roll_back(load(obj["conf"]).lake, group, is_shadow=shadow)
+    former = roll_back(load(obj["conf"]), group, is_shadow=shadow)
     click.echo(
         f"{former} is in force with the next windows that close" if former else f"{group} has no model with the next windows", err=True
     )

@@ -37,7 +37,7 @@ def command(obj: dict[str, Any], group: str, *, snapshot: int | None, promote: b
     click.echo(f"{trained.model_id}: {trained.detector}, of {seen}, threshold {trained.threshold:.1f}", err=True)
     for is_wanted, role in ((promote, MAIN), (shadow, SHADOW)):
         if is_wanted:
-            ask_for(conf.lake, trained.model_id, role)
+            ask_for(conf, trained.model_id, role)
     if not promote:
         click.echo(f"next: tidemark models promote {trained.model_id}", err=True)
     return 0

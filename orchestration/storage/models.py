@@ -20,9 +20,12 @@ import pyarrow.parquet as pq
 from expectations.wording import hint
 from gold.anomalies.model import Model, from_table, to_table
 from gold.flows.slices import THE_BEGINNING
+from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.log import Log
+from orchestration.storage.positions import FLOWS, JUDGED
+from orchestration.storage.snapshots import find_snapshot
 from orchestration.stores.store import ChangedError, Condition
 from orchestration.utc import from_micros, to_micros
 
@@ -36,10 +39,10 @@ class ModelEvent:
 
     Of `begun` `after`: only vectors whose windows end after it are judged; null: all.
     `role`: main, or shadow: judged beside the main one, for comparison; empty of `trained`. Of `in force` `after`: vectors whose windows
-    end after it are judged by the model until another one comes; null: from the first vector on. An empty `model_id`: none is in force
-    from then. Of `trained`: `detector`, `features`, `snapshot_id` (null: the vectors that were there), `vectors`, `entities`,
-    `threshold`, `conf` (the digest of the settings), `version` (of Tidemark), `step_seconds` (from one vector to the next; 0: not known),
-    `digest` (of the file).
+    end after it are judged by the model until another one comes; null: from the first vector on; of `asked for`: the earliest that may
+    be. An empty `model_id`: none is in force from then. Of `trained`: `detector`, `features`, `snapshot_id` (null: the vectors that were
+    there), `vectors`, `entities`, `threshold`, `conf` (the settings), `version` (of Tidemark), `step_seconds` (from one vector to the
+    next; 0: not known), `digest` (of the file).
     """
 
     at: datetime
@@ -115,28 +118,31 @@ def event_of(group: str, event: str, after: int, model_id: str = "", role: str =
     return ModelEvent(datetime.now(UTC), group, model_id, event, role, None if after == THE_BEGINNING else from_micros(after))
 
 
-def ask_for(lake: Location, model_id: str, role: str = MAIN) -> None:
+def ask_for(conf: Conf, model_id: str, role: str = MAIN) -> None:
     """Ask that a model comes in force; TidemarkError where there is none of that id."""
-    trained = {event.model_id: event for event in MODELS.rows(lake, [("event", "=", TRAINED)])}
+    trained = {event.model_id: event for event in MODELS.rows(conf.lake, [("event", "=", TRAINED)])}
     if model_id not in trained:
         raise ConfError(f"there is no model {model_id!r}; {hint(model_id, trained, '`tidemark models` lists them')}")
-    _ask(lake, trained[model_id].device_group, model_id, role)
+    _ask(conf, trained[model_id].device_group, model_id, role)
 
 
-def roll_back(lake: Location, group: str, *, is_shadow: bool = False) -> str:
+def roll_back(conf: Conf, group: str, *, is_shadow: bool = False) -> str:
     """Ask for the model that was in force before the present one; ConfError where there is none. The shadow ends. Returns its id."""
     role = SHADOW if is_shadow else MAIN
-    events = [event for event in MODELS.rows(lake, [("device_group", "=", group)]) if event.role == role]
+    events = [event for event in MODELS.rows(conf.lake, [("device_group", "=", group)]) if event.role == role]
     present = events[-1].model_id if events else ""
     former = [model_id for _, model_id in in_force(events, role) if model_id != present]
     if not (present if is_shadow else former):
         raise ConfError(f"{group} has had no other model; `tidemark models` lists them")
-    _ask(lake, group, "" if is_shadow else former[-1], role)
+    _ask(conf, group, "" if is_shadow else former[-1], role)
     return "" if is_shadow else former[-1]
 
 
-def _ask(lake: Location, group: str, model_id: str, role: str) -> None:
-    MODELS.append(lake, [ModelEvent(at=datetime.now(UTC), device_group=group, model_id=model_id, event=ASKED, role=role)])
+def _ask(conf: Conf, group: str, model_id: str, role: str) -> None:
+    """Ask for vectors behind those that are judged: a replay that comes before the next slice judges these as they were."""
+    snapshot, stream = find_snapshot(conf.lake), conf.stream_of.get(group)
+    judged = snapshot.closed_until.get(f"{FLOWS}/{JUDGED}/{stream}") if snapshot else None
+    MODELS.append(conf.lake, [event_of(group, ASKED, THE_BEGINNING if judged is None else to_micros(judged), model_id, role)])
 
 
 def listed(lake: Location) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import duckdb
 
 from expectations.wording import counted
-from gold.schema import KINDS
+from gold.schema import KINDS, OF_EACH_STREAM
 from gold.windows.calendar import SPAN, windows_of_spans
 from gold.windows.spec import Group, Late
 from gold.windows.vectors import features_of
@@ -79,7 +79,7 @@ VECTORS = """
       on f.device_group = w.device_group and f.metric = w.metric and coalesce(f.device_id, w.device_id) = w.device_id
   ) group by device_group
 """
-OF_GOLD = {kind: f"gold.{kind}" for kind in KINDS}
+OF_GOLD = {kind: f"gold.{kind}" for kind in OF_EACH_STREAM}
 BEFORE = {
     "late_before": (
         "device_group varchar, bronze_batch bigint, bronze_row bigint, part int, ended double",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from gold.anomalies.model import NOVELTY, RESIDUAL
+from gold.flows.slices import THE_BEGINNING
 from gold.windows.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.jobs.gold.slices import of_groups_ending
@@ -23,6 +24,7 @@ from orchestration.storage.models import (
     events_by_group,
     in_force,
 )
+from orchestration.utc import to_micros
 
 
 def prepared(conf: Conf, groups: Sequence[Group], vectors: OpenTable, after: int, until: int) -> int:
@@ -49,7 +51,8 @@ def _asked_for(group: str, events: Sequence[ModelEvent], after: int) -> Iterator
     for role in (MAIN, SHADOW):
         of_role = [event for event in events if event.role == role]
         if of_role and of_role[-1].event == ASKED:
-            yield event_of(group, IN_FORCE, after, of_role[-1].model_id, role)
+            earliest = THE_BEGINNING if of_role[-1].after is None else to_micros(of_role[-1].after)
+            yield event_of(group, IN_FORCE, max(after, earliest), of_role[-1].model_id, role)
 
 
 def _learns(group: Group, events: Sequence[ModelEvent]) -> bool:

@@ -18,6 +18,8 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.gold.training import train
 from orchestration.storage.delta import open_table
 from orchestration.storage.models import IN_FORCE, MAIN, MODELS, SHADOW, ask_for, event_of, roll_back
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.utc import from_micros
 from tests.judged_lake import DAY, START, STEP, follow, lake_of, vectors
 from tests.lakes import recorded
@@ -113,15 +115,15 @@ def test_a_model_that_is_asked_for_judges_from_the_next_slice_on_and_alarms_go_o
     follow(lake, 0, 600)
     trained = train(lake.conf, lake.conf.groups["kitchen"], open_table(lake.table_path("gold.vectors")), START + 500 * STEP, "residual")
     assert trained
-    ask_for(lake.conf.lake, trained.model_id)
-    ask_for(lake.conf.lake, "kitchen-1", SHADOW)
+    ask_for(lake.conf, trained.model_id)
+    ask_for(lake.conf, "kitchen-1", SHADOW)
     vectors(lake, OVENS, range(600, 700), 1)
     follow(lake, 1, 700)
     of_models = [row["model"] for row in rows_of(lake, "in time").values()]
     assert [of_models.count(name) for name in ("kitchen-1", "kitchen-2")] == [2 * (600 - 2 * DAY - 1), 2 * 100]
     shadows = [row["shadow_score"] for row in recorded(lake, "gold.kitchen_anomalies").to_pylist() if row["model"] == "kitchen-2"]
     assert None not in shadows
-    assert roll_back(lake.conf.lake, "kitchen") == "kitchen-1"
+    assert roll_back(lake.conf, "kitchen") == "kitchen-1"
     vectors(lake, OVENS, range(700, 710), 2)
     follow(lake, 2, 710)
     assert [row["model"] for row in rows_of(lake, "in time").values()].count("kitchen-1") == 2 * (600 - 2 * DAY - 1) + 2 * 10
@@ -136,6 +138,17 @@ def test_models_after_a_replay_judge_the_windows_that_they_judged(whole: Lake, t
     follow(lake, 0, 864)
     of_models = [row["model"] for row in rows_of(lake, "in time").values()]
     assert of_models.count("kitchen-1") == 2 * (800 - 2 * DAY - 1)
+
+
+def test_a_replay_before_the_next_slice_judges_as_before_what_was_judged_when_a_model_was_asked_for(whole: Lake, tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    with_models_of(lake, whole)
+    closed = {"gold.flows/anomalies/kitchen": from_micros(START + 864 * STEP)}
+    SNAPSHOTS.append(lake.conf.lake, [Snapshot(0, from_micros(START), 1, 0, {}, closed)])
+    ask_for(lake.conf, "kitchen-1")
+    vectors(lake, OVENS, range(870), -1)
+    follow(lake, 0, 870)
+    assert [event.after for event in MODELS.rows(lake.conf.lake) if event.event == IN_FORCE][-1] == from_micros(START + 864 * STEP)
 
 
 def test_one_feature_is_judged_by_how_new_its_values_are_from_the_first_one_on(tmp_path: Path) -> None:
