@@ -1,15 +1,15 @@
 """A lake with judged vectors, written without Spark: two ovens, two weeks of learning, then a week in which one of them has two faults."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gold.anomalies.judging import PAST, Judged, judge
 from gold.anomalies.model import Series, train
+from gold.anomalies.rows import Chain, Judges, Standing, judged
 from gold.anomalies.tail import Floats
+from gold.anomalies.vectors import Vectors
 from orchestration.conf.load import load
 from orchestration.storage.registry import sync
 from orchestration.storage.snapshot import Snapshot
@@ -58,16 +58,13 @@ def anomaly_lake(folder: Path) -> Path:
     store, noise = LakeStore(loaded), np.random.default_rng(1)
     values = {entity: _values(noise, entity) for entity in ("oven-01", "oven-02")}
     ends = np.array([to_micros(end_of(row)) for row in range(ROWS)])
-    history = [(entity, Series(ends[:LEARNED], of_entity[:LEARNED])) for entity, of_entity in values.items()]
-    model = train(FEATURES, STEP, history)
+    model = train(FEATURES, STEP, [(entity, Series(ends[:LEARNED], of_entity[:LEARNED])) for entity, of_entity in values.items()])
+    judges = Judges("kitchen", FEATURES, STEP, Chain((int(ends[LEARNED - 1]),), (("m1", model),)))
     for entity, of_entity in values.items():
-        judged = judge(model, entity, Series(ends[LEARNED:], of_entity[LEARNED:]), of_entity[LEARNED - PAST : LEARNED], None)
-        rows = [_window(entity, row) for row in range(ROWS)]
-        vectors = [
-            {**of_row, "vector": vector.tolist(), "missing": [], "filled": []} for of_row, vector in zip(rows, of_entity, strict=True)
-        ]
+        rows, _ = judged(judges, entity, Vectors(ends - STEP, ends, of_entity), Standing(np.empty((0, len(FEATURES)))))
+        write(store, "gold.anomalies", *({**row, "revision": 0, "gold_batch": 0} for row in rows.to_pylist()))
+        vectors = [_window(entity, row) | {"vector": vector.tolist(), "missing": [], "filled": []} for row, vector in enumerate(of_entity)]
         write(store, "gold.vectors", *vectors)
-        write(store, "gold.anomalies", *(_judged(of_row, row, of_entity[row], judged) for row, of_row in enumerate(rows)))
         windows = [_window(entity, row) | {"device_id": entity, "count": 10} for row in range(LEARNED, ROWS)]
         for number, metric in enumerate(FEATURES):
             write(
@@ -100,16 +97,3 @@ def _window(entity: str, row: int) -> dict[str, Any]:
         "revision": 0,
         "gold_batch": 0,
     }
-
-
-def _judged(window: Mapping[str, Any], row: int, vector: Floats, judged: Judged) -> dict[str, Any]:
-    if (at := row - LEARNED) < 0:
-        nothing = [None] * len(FEATURES)
-        return {**window, "is_anomaly": False, "reason": "learning", "expected": nothing, "band": nothing, "share": nothing}
-    share, first = judged.shares[at], int(judged.shares[at].argmax())
-    expected = f"expected {judged.expected[at, first]:.4g} ± {judged.bands[at, first]:.4g} ({100 * share[first]:.0f} % of the score)"
-    reason = f"{FEATURES[first]} {vector[first]:.4g}, {expected}"
-    numbers = {"score": judged.scores[at], "threshold": judged.thresholds[at]}
-    lists = {"expected": judged.expected[at].tolist(), "band": judged.bands[at].tolist(), "share": share.tolist()}
-    is_anomaly = bool(judged.is_alarm[at])
-    return {**window, **numbers, **lists, "is_anomaly": is_anomaly, "reason": reason if is_anomaly else None, "model": "m1"}
