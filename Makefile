@@ -83,6 +83,10 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) quality
 	$(call step,"pictures of the live page over this lake")
 	$(PY) -m tests.page_pictures artifacts
+	$(call step,"tidemark evaluate: was the fault found that was planted, and how soon")
+	$(TIDEMARK) evaluate kitchen --labels landing.truth/_labels.csv
+	$(TIDEMARK) sql "select entity, window_end, score, reason from gold.kitchen_anomalies where is_anomaly order by window_end desc limit 5"
+	$(TIDEMARK) plot kitchen --anomalies
 	$(call step,"tidemark up keeps all of it running and shows a live page at http://127.0.0.1:8643/; make demo-live does so with new events")
 
 .PHONY: demo-s3

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from expectations.wording import counted
+from gold.anomalies.tail import Floats
 from gold.windows.spec import Group
 from orchestration.audit.evaluation.judged_group import Evaluation, History, judged_vectors, matrix
 from orchestration.conf.model import Conf
@@ -36,7 +37,8 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
             f"gold.{group.name}_anomalies has no rows{f' of {missing[0]!r}' if entities else ''}: it has {', '.join([*rows][:8])}."
         )
     newest = {entity: pc.max(_anomalies(of_entity)["window_end"].cast(pa.int64())).as_py() or 0 for entity, of_entity in rows.items()}
-    drawn = ([*dict.fromkeys(entities)] or sorted(rows, key=lambda entity: (-newest[entity], entity)))[:MAX_ENTITIES]
+    ordered = sorted(rows, key=lambda entity: (-newest[entity], entity))
+    drawn = ([*dict.fromkeys(entities)] or [entity for entity in ordered if newest[entity]] or ordered)[:MAX_ENTITIES]
     return save(draw(conf, group, {entity: around_newest(rows[entity]) for entity in drawn}, len(rows)), output)
 
 
@@ -77,10 +79,12 @@ def draw_entity(panels: Sequence[Axes], rows: pa.Table, features: Sequence[str],
     count, at = len(features), rows["window_end"].cast(pa.timestamp("us")).to_numpy()
     values, expected, band, share = (matrix(rows[name], count) for name in ("vector", "expected", "band", "share"))
     scores = np.column_stack([rows[name].to_numpy(zero_copy_only=False).astype(float) for name in ("score", "threshold")])
-    drawn = with_gaps(Series(at, np.hstack([values, expected - band, expected + band, scores]), np.zeros((len(at), count), bool)))
+    drawn = _with_gaps(at, np.hstack([values, scores]))
     for number, panel in enumerate(panels[:-1]):
-        low, high = drawn.values[:, count + number], drawn.values[:, 2 * count + number]
-        panel.fill_between(drawn.at, low, high, color=BAND, linewidth=0)
+        is_known = ~np.isnan(expected[:, number] + band[:, number])  # of a metric with longer windows, each hour or so
+        edges = np.stack([expected[:, number] - band[:, number], expected[:, number] + band[:, number]], axis=1)
+        known = _with_gaps(at[is_known], edges[is_known])
+        panel.fill_between(known.at, *known.values.T, color=BAND, linewidth=0)
         panel.plot(drawn.at, drawn.values[:, number], color=VALUE, linewidth=0.9)
     draw_score(panels[-1], drawn.at, drawn.values[:, -2], drawn.values[:, -1])
     for row in np.flatnonzero(rows["is_anomaly"].to_numpy(zero_copy_only=False)).tolist():
@@ -88,7 +92,12 @@ def draw_entity(panels: Sequence[Axes], rows: pa.Table, features: Sequence[str],
         for panel, value in ((panels[first], values[row, first]), (panels[-1], scores[row, 0])):
             panel.plot(at[row], value, "o", color=ANOMALY, markersize=4)
         mark = numbers.get(rows["window_end"][row].as_py(), "")
-        panels[first].annotate(mark, (at[row], values[row, first]), (4, 4), textcoords="offset points", color=ANOMALY, fontweight="bold")
+        beside = (4 if mark in "2468" else -10, 4)  # two that are near each other
+        panels[first].annotate(mark, (at[row], values[row, first]), beside, textcoords="offset points", color=ANOMALY, fontweight="bold")
+
+
+def _with_gaps(at: Any, values: Floats) -> Series:
+    return with_gaps(Series(at, values, np.zeros((len(at), 1), bool)))
 
 
 def draw_score(panel: Axes, at: Any, scores: Any, thresholds: Any) -> None:
