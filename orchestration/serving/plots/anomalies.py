@@ -83,8 +83,8 @@ def draw_entity(panels: Sequence[Axes], rows: pa.Table, features: Sequence[str],
     for number, panel in enumerate(panels[:-1]):
         is_known = ~np.isnan(expected[:, number] + band[:, number])  # of a metric with longer windows, each hour or so
         edges = np.stack([expected[:, number] - band[:, number], expected[:, number] + band[:, number]], axis=1)
-        known = _with_gaps(at[is_known], edges[is_known])
-        panel.fill_between(known.at, *known.values.T, color=BAND, linewidth=0)
+        drawn_band = _with_gaps(at[is_known], edges[is_known])
+        panel.fill_between(drawn_band.at, *drawn_band.values.T, color=BAND, linewidth=0)
         panel.plot(drawn.at, drawn.values[:, number], color=VALUE, linewidth=0.9)
     draw_score(panels[-1], drawn.at, drawn.values[:, -2], drawn.values[:, -1])
     for row in np.flatnonzero(rows["is_anomaly"].to_numpy(zero_copy_only=False)).tolist():
