@@ -81,6 +81,10 @@ class Left(NamedTuple):
     state: bytes | None = None
     features: tuple[str, ...] = ()
 
+    @property
+    def learns_as_it_goes(self) -> bool:
+        return bool(self.features) and not DETECTORS[self.features[0]].needs_training
+
 
 NOTHING = Left()
 
@@ -164,7 +168,8 @@ def judged_again(judges: Judges, amended: Amended) -> pa.Table:
             early = amended.in_time()
             early = early[early.ends // judges.width < block]
             there = judged(judges, amended.entity, early, nothing(judges))[1] if len(early.ends) else nothing(judges)
-            lefts = [learned if left is NOTHING else left for learned, left in zip((there.main, there.shadow), lefts, strict=True)]
+            learned = [left if left.learns_as_it_goes else NOTHING for left in (there.main, there.shadow)]
+            lefts = [in_time if left is NOTHING else left for in_time, left in zip(learned, lefts, strict=True)]
         before = Standing(newest[block_of == block - 1].values[-PAST:], *lefts)
         made, _ = judged(judges, amended.entity, newest[block_of == block], before)
         rows.append(made)

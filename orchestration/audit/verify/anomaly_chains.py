@@ -83,9 +83,9 @@ def rows_of_entity(rules: Rules, entity: str, in_time: Vectors, newest: Vectors,
 
 def _going_on(near: State | None, in_time: State | None, before: Vectors) -> State | None:
     """Return what a block goes on from: what the last vector of the block before has left, if there is one; memories of those in time."""
-    if in_time and in_time.model.is_novelty:
-        return deepcopy(in_time)
-    return deepcopy(near) if near and before.ends and not near.model.is_novelty else None
+    if near and before.ends and not near.model.is_novelty:
+        return deepcopy(near)
+    return deepcopy(in_time) if in_time and in_time.model.is_novelty else None
 
 
 def _judged(rules: Rules, entity: str, vectors: Vectors, chain: Chain, judged_as: str) -> Iterator[pa.RecordBatch]:

@@ -108,13 +108,16 @@ def assert_alike(ours: Rows, theirs: Rows) -> None:
     roles=st.tuples(*[st.lists(st.sampled_from([*MODELS, "none"]), max_size=4)] * 2),
     quiet=st.sampled_from([None, NIGHT]),
     late=st.integers(0, 4),
+    gap=st.sampled_from([0, 100]),
 )
 def test_rows_are_those_of_gold(  # noqa: PLR0917
-    seed: int, count: int, step: int, roles: tuple[list[str], list[str]], quiet: Hours | None, late: int
+    seed: int, count: int, step: int, roles: tuple[list[str], list[str]], quiet: Hours | None, late: int, gap: int
 ) -> None:
-    """Models come in force one after another, in both roles. Of the late rows the first may be the only ones of their window."""
+    """Models come in force one after another, in both roles. Of the late rows the first may be the only ones of their window. `gap`: steps
+    without a vector."""
     noise, features = np.random.default_rng(seed), FEATURES[:count]
     known = series(noise, count, step, 301)
+    known.ends[noise.integers(len(known.ends)) :] += gap * step
     cuts = [[-DAY, *(int(known.ends[60 * n + noise.integers(60)]) for n in range(1, len(names)))][: len(names)] for names in roles]
     models = [[None if name == "none" else trained(name, features, step) for name in names] for names in roles]
     gold = [
