@@ -13,6 +13,7 @@ from gold.anomalies.alone import WAYS, z_scores
 from gold.anomalies.model import Series
 from gold.anomalies.nab import learned
 from gold.anomalies.recall import Fault, Raised, Tally, rows_of, tally
+from gold.anomalies.rows import LEARNING
 from gold.anomalies.tail import Floats
 from gold.windows.spec import Group
 from orchestration.audit.evaluation.labelled import LEAST_ROWS
@@ -25,7 +26,6 @@ from orchestration.storage.views import views
 from orchestration.utc import from_iso, to_micros
 
 MODEL = "model"
-LEARNING = "learning"
 COLUMNS = ("entity", "begins_at", "ends_at", "kind")
 LAYOUT = f"labels are CSV with the columns {','.join(COLUMNS)} and, if you like, metric; times such as 2026-01-05T08:00:00Z"
 ROWS = """
