@@ -18,7 +18,7 @@ from gold.windows.spec import Group, Vector
 from orchestration.jobs.gold import amended_anomalies
 from orchestration.jobs.gold.training import train
 from orchestration.storage.delta import open_table
-from orchestration.storage.models import ASKED, MAIN, MODELS, SHADOW, ModelEvent
+from orchestration.storage.models import MAIN, SHADOW, ask_for
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import to_micros
 from silver.aggregation import Aggregation
@@ -66,11 +66,8 @@ def _ask_for_another_model(day: Day, made: Any, kitchen: Group) -> None:
     vectors = open_table(LakeStore(made).table_path("gold.vectors"))
     trained = train(made, kitchen, vectors, to_micros(START + 200 * STEP), "residual")
     assert trained
-    events = [
-        ModelEvent(at=trained.at + timedelta(seconds=1 + n), device_group="kitchen", model_id=trained.model_id, event=ASKED, role=role)
-        for n, role in enumerate((MAIN, SHADOW))
-    ]
-    MODELS.append(made.lake, events)
+    for role in (MAIN, SHADOW):
+        ask_for(made, trained.model_id, role)
 
 
 def swapped_lags(patch: pytest.MonkeyPatch) -> None:
