@@ -1,7 +1,8 @@
 """Verify's own alerts over the silver of a planted lake are those that the job wrote, however it went; without Spark."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,8 @@ def lived(folder: Path, ends: Sequence[int]) -> Lake:
     return lake
 
 
-def outcomes(lake: Lake, folder: Path) -> Iterator[Outcome]:
+def outcomes(lake: Lake, folder: Path, closed: Mapping[str, datetime] | None = None) -> Iterator[Outcome]:
+    """`closed`: up to where the windows of streams are, where there are any."""
     with opened(folder) as store:
         for name in ("readings", "late"):
             store.register("arriving", plain(recorded(lake, f"silver.{name}")))
@@ -62,7 +64,8 @@ def outcomes(lake: Lake, folder: Path) -> Iterator[Outcome]:
             f"select {listed(COUNTED)}, {is_late} as is_late from {name}" for name, is_late in (("readings", "false"), ("late", "true"))
         )
         store.execute(f"create table counted as {' union all '.join(both)}")
-        snapshot = replace(latest_snapshot(lake.conf), bronze_batch=6)
+        snapshot = latest_snapshot(lake.conf)
+        snapshot = replace(snapshot, bronze_batch=6, closed_until={**snapshot.closed_until, **(closed or {})})
         yield from alert_outcomes(store, snapshot, lake.conf, lambda _: None)
 
 
