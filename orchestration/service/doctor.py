@@ -19,7 +19,7 @@ from orchestration.engine.java import heap_of
 from orchestration.errors import TidemarkError
 from orchestration.secrets import resolved
 from orchestration.service.finding import Finding, unless_it_breaks
-from orchestration.service.lake_findings import of_data_files, of_disks, of_lake, of_logs, of_seals, of_state_files
+from orchestration.service.lake_findings import of_data_files, of_disks, of_lake, of_logs, of_models, of_seals, of_state_files
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
 from orchestration.storage.confs import conf_or_last
 from orchestration.stores.object_store import ObjectStore
@@ -171,4 +171,5 @@ LOOKS: dict[str, Callable[[Conf], Iterator[Finding]]] = {
     "seals": of_seals,
     "state files": of_state_files,
     "data files": of_data_files,
+    "models": of_models,
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+from orchestration.audit.verify.anomalies import lost_models
 from orchestration.conf.model import Conf
 from orchestration.engine.java import cache
 from orchestration.errors import TidemarkError
@@ -117,6 +118,15 @@ def of_data_files(conf: Conf) -> Iterator[Finding]:
         yield Finding("data files", "bad", _listed(damaged), f"{conf.command} verify")
     else:
         yield Finding("data files", "good", "each has its length, and the end of a Parquet file")
+
+
+def of_models(conf: Conf) -> Iterator[Finding]:
+    """Look at the files of the models by which groups are judged."""
+    lost = [f"{of_group.row}: {of_group.in_table}" for outcome in lost_models(conf) for of_group in outcome.first]
+    if lost:
+        yield Finding("models", "bad", _listed(lost), "restore the file: rows were judged by it")
+    elif any(group.anomalies for group in conf.groups.values()):
+        yield Finding("models", "good", "the files of those in force are as they were written")
 
 
 def _tables(store: LakeStore) -> dict[str, Location]:

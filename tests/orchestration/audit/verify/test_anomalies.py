@@ -27,6 +27,7 @@ from orchestration.audit.verify.compare import Outcome
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.audit.verify.store import opened
 from orchestration.engine.lake import Lake
+from orchestration.service.lake_findings import of_models
 from tests.judged_lake import STEP, follow, lake_of, vectors
 from tests.lakes import recorded, rewrite
 
@@ -162,8 +163,9 @@ def test_a_changed_row_a_lost_one_and_one_that_is_surplus_are_named(lake: Lake, 
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:-9])], ids=["lost", "cut"])
-def test_a_model_that_cannot_be_read_is_named(lake: Lake, tmp_path: Path, damage: Callable[[Path], object]) -> None:
+def test_a_model_that_cannot_be_read_is_named_by_verify_and_doctor(lake: Lake, tmp_path: Path, damage: Callable[[Path], object]) -> None:
     (file,) = (lake.conf.lake.local / "models").iterdir()
     damage(file)
     for (difference,) in (outcome(lake, tmp_path).first, *(of_group.first for of_group in lost_models(lake.conf))):
         assert (difference.what, difference.row) == ("lost model", str(file))
+    assert [(finding.verdict, str(file) in finding.finding) for finding in of_models(lake.conf)] == [("bad", True)]
