@@ -14,10 +14,10 @@ from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
-from orchestration.errors import TidemarkError
-from orchestration.jobs.gold.training import train
-from orchestration.storage.delta import open_table
-from orchestration.storage.models import IN_FORCE, MAIN, MODELS, SHADOW, ask_for, event_of, roll_back
+from orchestration.errors import ConfError, TidemarkError
+from orchestration.jobs.gold.training import train, train_on_snapshot
+from orchestration.storage.delta import open_table, version_of
+from orchestration.storage.models import IN_FORCE, MAIN, MODELS, SHADOW, ask_for, event_of, listed, roll_back
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import SNAPSHOTS
 from orchestration.utc import from_micros
@@ -193,3 +193,22 @@ def test_a_model_file_that_is_gone_or_damaged_is_said(whole: Lake, tmp_path: Pat
 def flipped(content: bytes) -> bytes:
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def test_a_model_is_trained_on_what_a_snapshot_pins(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(300), 0)
+    pinned = {"gold.vectors": version_of(lake.table_path("gold.vectors"))}
+    SNAPSHOTS.append(lake.conf.lake, [Snapshot(0, from_micros(START), 1, 0, pinned, {"kitchen": from_micros(START + 250 * STEP)})])
+    vectors(lake, OVENS, range(300, 600), 1)
+    trained = train_on_snapshot(lake.conf, "kitchen")
+    assert trained
+    assert (trained.model_id, trained.vectors, trained.snapshot_id) == ("kitchen-1", 2 * 250, 0)
+    with pytest.raises(ConfError, match=r"'kitchn' is no group with `anomalies`; did you mean 'kitchen'\?"):
+        train_on_snapshot(lake.conf, "kitchn")
+    with pytest.raises(ConfError, match="there is no model 'kitchen-7'; did you mean 'kitchen-1'"):
+        ask_for(lake.conf, "kitchen-7")
+    with pytest.raises(ConfError, match="kitchen has had no other model"):
+        roll_back(lake.conf, "kitchen")
+    ask_for(lake.conf, "kitchen-1", SHADOW)
+    assert [(row["model_id"], row["role"]) for row in listed(lake.conf.lake)] == [("kitchen-1", "shadow, asked for")]
