@@ -75,13 +75,13 @@ def _chart(group: Group, row: Mapping[str, Any]) -> str:
 
 
 def lines_of_anomalies(
-    request: ViewRequest, values: Mapping[str, Any], span: Span, steps: Mapping[str, float], *, has_bands: bool
+    request: ViewRequest, values: Mapping[str, Any], span: Span, steps: Mapping[str, float]
 ) -> Iterator[tuple[str, str, str, Points]]:
-    """Yield entity, feature, kind and points: `low` and `high` of what was expected, where `has_bands`, and `anomaly`."""
+    """Yield entity, feature, kind and points: `low` and `high` of what was expected, and `anomaly`. `steps`: seconds by feature."""
     length = (span.end - span.start).total_seconds()
     parts = {"start": span.start.timestamp(), "length": length, "parts": PARTS}
     lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]()
-    for row in request.rows(EXPECTED.format(**values, **parts)) if has_bands else ():
+    for row in request.rows(EXPECTED.format(**values, **parts)):
         for kind in ("low", "high"):
             lines.setdefault((row["entity"], row["feature"], kind), []).append((row["ended"], row[kind]))
     for (entity, feature, kind), points in lines.items():

@@ -176,13 +176,19 @@ def _add_carried(request: ViewRequest, group: Group, lines: Lines, values: Mappi
 
 
 def _add_anomalies(request: ViewRequest, group: Group, lines: Lines, values: Mapping[str, Any], span: Span) -> None:
-    """Add what was expected, of few devices, and anomalies."""
+    """Add anomalies, and what was expected of devices that have one, if they are few, or of the only device."""
     assert group.vector is not None
-    steps = {feature: request.conf.metrics[metric].every_seconds for feature, metric in features_of(group, group.vector).items()}
-    has_bands = len({device for _, device, kind in lines if kind == "window"}) <= MOST_BANDS
-    for entity, feature, kind, points in lines_of_anomalies(request, _of_vectors(group, values), span, steps, has_bands=has_bands):
-        metric, device = _line_of(group, entity, feature)
-        if (metric, device, "window") in lines:
+    metrics = request.conf.metrics
+    steps = {feature: metrics[metric].every_seconds for feature, metric in features_of(group, group.vector).items()}
+    of_lines = [
+        (*_line_of(group, entity, feature), kind, points)
+        for entity, feature, kind, points in lines_of_anomalies(request, _of_vectors(group, values), span, steps)
+    ]
+    devices = {device for _, device, kind in lines if kind == "window"}
+    marked = devices if len(devices) == 1 else {device for _, device, kind, _ in of_lines if kind == "anomaly"}
+    for metric, device, kind, points in of_lines:
+        has_band = device in marked and len(marked) <= MOST_BANDS and not metrics[metric].is_state
+        if (metric, device, "window") in lines and (kind == "anomaly" or has_band):
             lines[metric, device, kind] += points
 
 
