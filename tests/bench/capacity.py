@@ -37,8 +37,8 @@ class Costs:
     stored_bytes: float = 35.0
     files: int = 12
     """New ones of a cycle with a batch: rows, entries of logs, checkpoints."""
-    writes: int = 237
-    reads: int = 375
+    writes: int = 199
+    reads: int = 387
     """Requests of a cycle with a batch, to an object store: PUT, COPY, DELETE, LIST; and GET, HEAD."""
 
 
