@@ -15,11 +15,11 @@ BUFFER = 20
 
 @dataclass(frozen=True)
 class Fault:
-    """Rows `first` to `last` of one entity. `begins_at`: in microseconds since 1970. `metric`: where it is, if the label says so."""
+    """A labelled time of one entity, in microseconds since 1970. `metric`: where it is, if the label says so."""
 
-    first: int
-    last: int
+    entity: str
     begins_at: int
+    ends_at: int
     kind: str
     metric: str = ""
 
@@ -69,18 +69,19 @@ def rows_of(ends: npt.NDArray[np.int64], begins_at: int, ends_at: int) -> tuple[
 def tally(ends: npt.NDArray[np.int64], begin: int, faults: Sequence[Fault], raised: Raised) -> Tally:
     """Count what alarms from row `begin` on tell. A fault that begins before is not counted, and alarms in it are not false."""
     alarms = [row for row in raised.alarms if row >= begin]
-    false = sum(all(not fault.first <= row <= fault.last for fault in faults) for row in alarms)
-    counted = [fault for fault in faults if fault.first >= begin]
-    is_fault = np.zeros(len(ends), bool)
-    for fault in counted:
-        is_fault[fault.first : fault.last + 1] = True
+    spans = [rows_of(ends, fault.begins_at, fault.ends_at) for fault in faults]
+    false = sum(all(not first <= row <= last for first, last in spans) for row in alarms)
+    counted, is_fault = list[Found](), np.zeros(len(ends), bool)
+    for fault, (first, last) in zip(faults, spans, strict=True):
+        if begin <= first < len(ends):
+            is_fault[first : last + 1] = True
+            counted.append(_found(fault, ends, next((row for row in alarms if first <= row <= last), None), raised))
     volumes = (volume(raised.scores[begin:], is_fault[begin:]),) if counted else ()
     weeks = (len(ends) - begin) * float(np.median(np.diff(ends))) / WEEK
-    return Tally(tuple(_found(fault, ends, alarms, raised) for fault in counted), len(alarms), false, weeks, volumes)
+    return Tally(tuple(counted), len(alarms), false, weeks, volumes)
 
 
-def _found(fault: Fault, ends: npt.NDArray[np.int64], alarms: Sequence[int], raised: Raised) -> Found:
-    row = next((row for row in alarms if fault.first <= row <= fault.last), None)
+def _found(fault: Fault, ends: npt.NDArray[np.int64], row: int | None, raised: Raised) -> Found:
     if row is None:
         return Found(fault.kind, None)
     name = raised.first_features[row] if fault.metric and raised.first_features else None

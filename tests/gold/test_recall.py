@@ -10,6 +10,11 @@ ENDS = np.arange(1, 101) * (WEEK // 100)
 MINUTE = 60_000_000
 
 
+def fault(first: int, last: int, kind: str, metric: str = "") -> Fault:
+    """In these rows; it begins five minutes before the end of the first one's window."""
+    return Fault("oven", int(ENDS[first]) - 5 * MINUTE, int(ENDS[last]), kind, metric)
+
+
 def counted(alarms: list[int], *faults: Fault, begin: int = 0) -> Tally:
     scores = np.zeros(100)
     scores[alarms] = 1.0
@@ -17,15 +22,14 @@ def counted(alarms: list[int], *faults: Fault, begin: int = 0) -> Tally:
 
 
 def test_a_fault_is_found_by_its_first_alarm_and_one_outside_is_false() -> None:
-    fault = Fault(10, 20, int(ENDS[10]) - 5 * MINUTE, "drift")
-    result = counted([5, 12, 15, 20, 21], fault)
+    result = counted([5, 12, 15, 20, 21], fault(10, 20, "drift"))
     assert result.faults == (Found("drift", 2 * (WEEK // 100) + 5 * MINUTE),)
     assert (result.alarms, result.false) == (5, 2)
     assert result.weeks == pytest.approx(1.0)
 
 
 def test_a_fault_without_an_alarm_is_not_found_and_one_that_began_while_learning_does_not_count() -> None:
-    early, missed = Fault(5, 14, 0, "early"), Fault(50, 60, 0, "missed")
+    early, missed = fault(5, 14, "early"), fault(50, 60, "missed")
     result = counted([7, 12], early, missed, begin=10)
     assert result.faults == (Found("missed", None),)
     assert (result.alarms, result.false) == (1, 0)
@@ -34,7 +38,7 @@ def test_a_fault_without_an_alarm_is_not_found_and_one_that_began_while_learning
 @pytest.mark.parametrize(("first", "is_named"), [("heat", True), ("oven-01.heat", True), ("power", False)])
 def test_an_alarm_names_the_metric_of_a_fault_or_another_one(first: str, is_named: bool) -> None:
     raised = Raised([12], np.zeros(100), [first] * 100)
-    (found,) = tally(ENDS, 0, [Fault(10, 20, 0, "spike", "heat")], raised).faults
+    (found,) = tally(ENDS, 0, [fault(10, 20, "spike", "heat")], raised).faults
     assert found.is_named is is_named
 
 

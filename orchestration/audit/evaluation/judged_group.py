@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from gold.anomalies.alone import WAYS, z_scores
 from gold.anomalies.model import Series
 from gold.anomalies.nab import learned
-from gold.anomalies.recall import Fault, Raised, Tally, rows_of, tally
+from gold.anomalies.recall import Fault, Raised, Tally, tally
 from gold.anomalies.rows import LEARNING
 from gold.anomalies.tail import Floats
 from gold.windows.spec import Group
@@ -36,17 +36,6 @@ ROWS = """
 
 
 @dataclass(frozen=True)
-class LabelledFault:
-    """A labelled time of one entity, in microseconds since 1970."""
-
-    entity: str
-    begins_at: int
-    ends_at: int
-    kind: str
-    metric: str = ""
-
-
-@dataclass(frozen=True)
 class History:
     """Vectors of one entity. `begin`: the first row that counts, as from there all ways have learned. `raised`: by the group's models."""
 
@@ -67,15 +56,15 @@ class Evaluation:
     others: Sequence[str] = ()
 
 
-def labels_of_group(conf: Conf, group: str) -> list[LabelledFault]:
+def labels_of_group(conf: Conf, group: str) -> list[Fault]:
     """Read the faults that people have labelled on the page; TidemarkError where there is none."""
     faults = [label for label in labels(conf.lake, group) if label.is_fault]
     if not faults:
         raise TidemarkError(f"{LABELS.table} has no fault of {group} yet: label anomalies on the page, or give a file with --labels.")
-    return [LabelledFault(one.entity, to_micros(one.begins_at), to_micros(one.ends_at), one.kind) for one in faults]
+    return [Fault(one.entity, to_micros(one.begins_at), to_micros(one.ends_at), one.kind) for one in faults]
 
 
-def labels_in(file: Path) -> list[LabelledFault]:
+def labels_in(file: Path) -> list[Fault]:
     """Read a file of labels; TidemarkError names the line that is wrong."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
@@ -87,17 +76,17 @@ def labels_in(file: Path) -> list[LabelledFault]:
     return [_label(f"{file}:{line}", row) for line, row in enumerate(rows, 2)]
 
 
-def _label(where: str, row: Mapping[str, str]) -> LabelledFault:
+def _label(where: str, row: Mapping[str, str]) -> Fault:
     try:
         begins, ends = (to_micros(from_iso(row[name])) for name in ("begins_at", "ends_at"))
     except ValueError as error:
         raise TidemarkError(f"{where}: {error}.\n  {LAYOUT}.") from error
     if ends < begins:
         raise TidemarkError(f"{where}: the fault ends before it begins.")
-    return LabelledFault(row["entity"], begins, ends, row["kind"] or "fault", row.get("metric", ""))
+    return Fault(row["entity"], begins, ends, row["kind"] or "fault", row.get("metric", ""))
 
 
-def evaluate_group(conf: Conf, group: Group, faults: Sequence[LabelledFault]) -> Evaluation:
+def evaluate_group(conf: Conf, group: Group, faults: Sequence[Fault]) -> Evaluation:
     """Judge by labels; TidemarkError where none of them is of an entity of the group, or nothing is judged yet."""
     rows = judged_vectors(conf, group)
     others = sorted({fault.entity for fault in faults} - rows.keys())
@@ -144,22 +133,16 @@ def matrix(lists: pa.ChunkedArray, width: int) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _histories(rows: Mapping[str, pa.Table], features: Sequence[str], faults: Sequence[LabelledFault]) -> Iterator[tuple[str, History]]:
+def _histories(rows: Mapping[str, pa.Table], features: Sequence[str], faults: Sequence[Fault]) -> Iterator[tuple[str, History]]:
     for entity, of_entity in rows.items():
         ends = of_entity["window_end"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
         is_judged = of_entity["reason"].to_numpy(zero_copy_only=False) != LEARNING
         begin = max(int(is_judged.argmax()), learned(len(ends)))
         if len(ends) < LEAST_ROWS or not is_judged.any():
             continue
-        mine = [fault for fault in faults if fault.entity == entity]
-        rows_of_faults = [rows_of(ends, fault.begins_at, fault.ends_at) for fault in mine]
-        spans = [
-            Fault(*span, fault.begins_at, fault.kind, fault.metric)
-            for fault, span in zip(mine, rows_of_faults, strict=True)
-            if span[0] < len(ends)
-        ]
         raised, thresholds = _raised(of_entity, features)
-        yield entity, History(Series(ends, matrix(of_entity["vector"], len(features))), begin, raised, thresholds, spans)
+        mine = [fault for fault in faults if fault.entity == entity]
+        yield entity, History(Series(ends, matrix(of_entity["vector"], len(features))), begin, raised, thresholds, mine)
 
 
 def _raised(rows: pa.Table, features: Sequence[str]) -> tuple[Raised, Floats]:

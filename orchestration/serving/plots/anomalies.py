@@ -128,9 +128,9 @@ def plot_evaluation(group: Group, evaluation: Evaluation, output: Path) -> Path:
 def _draw_labelled(panel: Axes, history: History) -> None:
     at, scores = history.series.ends.astype("datetime64[us]"), history.raised.scores
     judged = slice(history.begin, None)
-    for fault in history.faults:
-        begin, end = at[max(fault.first - 1, 0)], at[min(fault.last, len(at) - 1)]
-        panel.axvspan(begin, end, color=FAULT, linewidth=0)
+    for fault in (fault for fault in history.faults if fault.ends_at >= history.series.ends[history.begin]):
+        begin, end = (np.datetime64(instant, "us") for instant in (fault.begins_at, fault.ends_at))
+        panel.axvspan(begin, end, color=FAULT, linewidth=0)  # type: ignore[arg-type]
         panel.annotate(
             fault.kind, (begin, 1), (2, -9), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7.5, color=PALE
         )
