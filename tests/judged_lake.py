@@ -16,6 +16,7 @@ from orchestration.jobs.gold import slices
 from orchestration.jobs.gold.anomalies import judged_streams
 from orchestration.jobs.gold.prefix import Prefix
 from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import written_by
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.tables import ensure
 from orchestration.utc import to_micros
@@ -58,7 +59,9 @@ def vectors(lake: Lake, devices: Sequence[str], rows: Sequence[int], gold_batch:
             "gold_batch": pa.array([gold_batch] * len(rows), pa.int64()),
         }
         table = lake.tables["gold.vectors"]
-        append_rows(table.location, pa.table([columns[name] for name in table.schema.names], table.schema))
+        by = lake.app_id("gold.amendments/kitchen", "gold.vectors") if revision else None
+        rows_of_device = pa.table([columns[name] for name in table.schema.names], table.schema)
+        append_rows(table.location, rows_of_device, by, written_by(table.location, by) + 1 if by else 0)
 
 
 def follow(lake: Lake, batch: int, rows: int) -> int:

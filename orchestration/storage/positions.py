@@ -41,6 +41,7 @@ class FlowPosition:
 
     `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it. `final`: where silver has
     several lanes. Of an alert `until` is the wall clock of its newest step, and windows that end at `closed_until_ms` or before are judged.
+    `amended`: the last step of amendments whose vectors are judged.
     """
 
     bronze_batch: int = -1
@@ -49,7 +50,7 @@ class FlowPosition:
     final: Final = field(default_factory=Final)
     closed_until_ms: int = 0
     gold_batch: int = -1
-    retried: int = -1
+    amended: int = -1
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ from gold.schema import ANOMALIES, BESIDE
 from gold.windows.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.jobs.gold import amendments
 from orchestration.jobs.gold.amended_anomalies import OF_VECTOR, Tables, amended
 from orchestration.jobs.gold.first_models import prepared
 from orchestration.jobs.gold.prefix import Prefix
 from orchestration.jobs.gold.slices import ending, of_groups_ending
 from orchestration.jobs.gold.training import step_of
 from orchestration.jobs.ranges import pieces
-from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.delta import ask, literal, open_table, written_by
 from orchestration.storage.models import MAIN, SHADOW, TRAINED, ModelEvent, begun_after, events_by_group, in_force, read_model
 from orchestration.storage.positions import JUDGED, FlowPosition, FlowStep
 
@@ -71,15 +72,14 @@ class JudgedStream:
     def next_step(self, lake: Lake, this: FlowStep, prefix: Prefix) -> FlowStep | None:
         """Return a step up to the prefix, or to where a group has learned enough, or of so many vectors as fit in memory."""
         reached, after = prefix.positions[self.stream], this.after
-        closed = reached.closed_until_ms
-        end = FlowPosition(
-            prefix.bronze_batch, closed * 1000, closed_until_ms=closed, gold_batch=reached.gold_batch, retried=reached.retried
-        )
+        closed, name = reached.closed_until_ms, self._vectors(lake)
+        last_amended = written_by(lake.table_path(name), lake.app_id(f"{amendments.NAME}/{self.stream}", name))
+        end = FlowPosition(prefix.bronze_batch, closed * 1000, closed_until_ms=closed, gold_batch=reached.gold_batch, amended=last_amended)
         if end == after:
             return None
-        if (end.until, end.gold_batch, end.retried) == (after.until, after.gold_batch, after.retried):
+        if (end.until, end.gold_batch, end.amended) == (after.until, after.gold_batch, after.amended):
             return replace(this, after=end)  # no vector has come
-        vectors = open_table(lake.table_path(self._vectors(lake)))
+        vectors = open_table(lake.table_path(name))
         up_to = self._cut(lake, after.until, prepared(lake.conf, self._groups(lake), vectors, after.until, end.until))
         if up_to < end.until:
             end = replace(end, bronze_batch=after.bronze_batch, until=up_to, closed_until_ms=up_to // 1000)

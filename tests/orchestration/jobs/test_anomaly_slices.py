@@ -75,6 +75,16 @@ def test_a_late_value_is_an_anomaly_in_the_newest_row_and_none_in_time(whole: La
     assert "temperature " in str(newest[key]["reason"])
 
 
+def test_a_vector_that_is_amended_when_no_window_closes_is_judged_again(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(400), 0)
+    follow(lake, 0, 400)
+    vectors(lake, OVENS[:1], [390], 0, revision=1)
+    follow(lake, 1, 400)  # bronze brought late rows alone
+    assert rows_of(lake)["oven-1", from_micros(START + 391 * STEP)]["is_anomaly"]
+    assert follow(lake, 1, 400) == 0
+
+
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(1, 863), max_size=7, unique=True).map(sorted), when=st.lists(st.integers(0, 7), min_size=3, max_size=3))
 def test_any_cut_gives_the_same_rows(whole: Lake, tmp_path_factory: pytest.TempPathFactory, cuts: list[int], when: list[int]) -> None:
