@@ -91,7 +91,7 @@ def verify(  # noqa: PLR0917
         events = _evaluate(store, Path(folder), snapshot, history, scope, progress)
         progress("silver", 0, 1)
         windows = {group.name: scope.windows(store, conf, group, _tables_of(snapshot, group)) for group in chosen}
-        earlier = needed_before(store, scope, conf, windows)
+        earlier = needed_before(store, scope, snapshot, conf, windows)
         for name in ("readings", "late"):
             record_more(store, snapshot, f"silver.{name}", name, SILVER[name], where=_of_prefix(snapshot, earlier))
         prepare(store, scope.in_batches)

@@ -92,7 +92,9 @@ def scope_after(proof: Proof, snapshot: LakeSnapshot, conf: Conf) -> Scope:
     return Scope(of_batches, of_gold, closed, is_changed)
 
 
-def needed_before(store: duckdb.DuckDBPyConnection, scope: Scope, conf: Conf, windows: Mapping[str, Sequence[Span]]) -> str:
+def needed_before(
+    store: duckdb.DuckDBPyConnection, scope: Scope, snapshot: LakeSnapshot, conf: Conf, windows: Mapping[str, Sequence[Span]]
+) -> str:
     """Return a condition on rows of other batches, without which those of the scope cannot be judged.
 
     They are of the same minutes, or in windows that are compared. `windows`: their spans by group.
@@ -100,7 +102,7 @@ def needed_before(store: duckdb.DuckDBPyConnection, scope: Scope, conf: Conf, wi
     if scope.is_everything:
         return NONE
     groups = [conf.groups[name] for name, spans in windows.items() if spans]
-    if any(_is_chained(conf, group) for group in groups) or (scope.has_carried and conf.incrementals):
+    if any(_is_chained(conf, group) for group in groups) or (scope.has_carried and _is_carried(snapshot, conf)):
         return f"not {scope.in_batches}"
     of_windows = [(first - _reach(conf, group), last) for group in groups for first, last in windows[group.name]]
     spans = _few((first - 1, last) for first, last in (*of_windows, *_minutes(store, "accepted")))
@@ -124,6 +126,13 @@ def merged(spans: Iterable[Span], gap: int = 1) -> list[Span]:
         else:
             together.append((first, last))
     return together
+
+
+def _is_carried(snapshot: LakeSnapshot, conf: Conf) -> bool:
+    """Whether something is computed from all readings: flows and alerts; anomalies where late rows have changed vectors."""
+    vectors = [snapshot.generation.gold(stream, "vectors") for stream in conf.judged_streams]
+    revisions = [max_in_log(snapshot.tables[name], "revision", snapshot.versions[name]) for name in vectors if name in snapshot.versions]
+    return bool(conf.flows or conf.alerts) or any(revisions)
 
 
 def _any(conditions: Iterable[str]) -> str:
