@@ -31,6 +31,7 @@ from orchestration.storage.generations import GENERATIONS
 from orchestration.storage.lanes import EVENTS, lanes_of, versions_with_state
 from orchestration.storage.log import Log, retained_since
 from orchestration.storage.marts import needed_snapshots
+from orchestration.storage.models import MODELS
 from orchestration.storage.ops_tables import CLOCK, GAPS, LABELS, LEDGER, NOTES, OBJECTS, PROOFS, RUNS, TICKS
 from orchestration.storage.retention import (
     Position,
@@ -72,6 +73,7 @@ LOGS = {
         CLOCK,
         GAPS,
         OBJECTS,
+        MODELS,
         SNAPSHOTS,
         GENERATIONS,
         MAINTENANCE,

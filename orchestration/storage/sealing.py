@@ -15,6 +15,7 @@ from orchestration.storage import generations, references, registry, snapshots
 from orchestration.storage.checkpoints import REPAIR, REPLAY, newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.lake_layout import CORRECTIONS, DEAD_ROWS
+from orchestration.storage.models import MODELS
 from orchestration.storage.ops_tables import CLOCK, GAPS, LEDGER, LEDGER_SCHEMA, OBJECTS, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_log, damages, listed, number
 from orchestration.storage.tables import LakeStore
@@ -45,7 +46,7 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    of_some = (registry.TABLE, CORRECTIONS, references.TABLE, DEAD_ROWS, OBJECTS.table)
+    of_some = (registry.TABLE, CORRECTIONS, references.TABLE, DEAD_ROWS, OBJECTS.table, MODELS.table)
     return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, *of_some)}
 
 
@@ -93,7 +94,7 @@ def _hint(lake: LakeStore, name: str) -> str:
 def _is_replayed(name: str) -> bool:
     """Whether a replay of everything makes the table from the others."""
     of_silver = ("silver.readings", "silver.quarantine", LEDGER)
-    return name in of_silver or (name.startswith("gold.") and not name.startswith("gold.late"))
+    return name in of_silver or (name.startswith("gold.") and not name.startswith(("gold.late", MODELS.table)))
 
 
 def _seal_checkpoint(seal: Seal) -> None:
