@@ -184,4 +184,4 @@ def test_clean_data_raise_no_alarm(plant: Plant, tmp_path: Path, seed: int) -> N
         run = found.after(tmp_path / "after")
     assert (alarms(found.found), alarms(run)) == ([], [])
     evaluated = {result.expectation.type for table in run.tables for result in table.results if result.outcome.is_success}
-    assert evaluated == set(KINDS)
+    assert evaluated == set(KINDS) - {"tidemark_alarms_to_be_as_planned"}  # nothing judges the vectors of this plant
