@@ -80,8 +80,7 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     start = since.date() if since else None
     with each_table_opened_once():
         batches, wrong = ([], []) if gold else account_of(obj["conf"], start)
-        of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
-        of_anomalies, wrong_vectors = ([], []) if wrong and not batches else anomaly_account_of(obj["conf"], start)
+        of_gold, of_anomalies, wrong_gold = ([], [], []) if wrong and not batches else accounts_of_gold(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
         show_wrong(wrong, format)
@@ -89,12 +88,12 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
         show(of_gold, format, OF_GOLD)
     if of_anomalies and format == "table":
         show(of_anomalies, format, OF_ANOMALIES)
-    show_wrong([*wrong_windows, *wrong_vectors], format)
+    show_wrong(wrong_gold, format)
     if picture is not None and (batches or not wrong):
         from orchestration.serving.plots.account import plot
 
         click.echo(plot(batches, picture), err=True)
-    return 1 if wrong or wrong_windows or wrong_vectors else 0
+    return 1 if wrong or wrong_gold else 0
 
 
 def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
@@ -118,31 +117,22 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
         return result.batches, [*discrepancies(tables, result, payload_formats(lake.conf)), *twice(lake)]
 
 
-def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
-    """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
+def accounts_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows, Rows]":
+    """The account by group and metric, that of anomalies by group, and what is wrong in them; none before the first snapshot."""
+    from orchestration.audit.reconciliation.anomaly_account import anomaly_account
     from orchestration.audit.reconciliation.gold_account import WRONG, gold_account, gold_discrepancies, open_gold_tables
     from orchestration.engine.lake import Lake
     from orchestration.storage.kept_confs import running_conf
     from orchestration.storage.snapshots import find_snapshot
 
     lake = Lake(running_conf(Lake.open(conf).conf))
-    snapshot = find_snapshot(lake.conf.lake)
-    tables = open_gold_tables(lake, snapshot, since) if snapshot else None
+    if (snapshot := find_snapshot(lake.conf.lake)) is None:
+        return [], [], []
+    tables = open_gold_tables(lake, snapshot, since)
     rows = gold_account(lake, tables) if tables else []
     is_wrong = any(row[wrong] for row in rows for wrong in WRONG)  # else the windows need not be counted once more
-    return rows, gold_discrepancies(tables) if tables and is_wrong else []
-
-
-def anomaly_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
-    """The account of anomalies by group, and the vectors that are wrong."""
-    from orchestration.audit.reconciliation.anomaly_account import anomaly_account
-    from orchestration.engine.lake import Lake
-    from orchestration.storage.kept_confs import running_conf
-    from orchestration.storage.snapshots import find_snapshot
-
-    lake = Lake(running_conf(Lake.open(conf).conf))
-    snapshot = find_snapshot(lake.conf.lake)
-    return anomaly_account(lake, snapshot, since) if snapshot else ([], [])
+    of_anomalies, wrong_vectors = anomaly_account(lake, snapshot, since)
+    return rows, of_anomalies, [*(gold_discrepancies(tables) if tables and is_wrong else ()), *wrong_vectors]
 
 
 def show_wrong(wrong: "Rows", format: str) -> None:

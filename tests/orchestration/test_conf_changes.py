@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from orchestration.cli.ledger import account_of, gold_account_of
+from orchestration.cli.ledger import account_of, accounts_of_gold
 from orchestration.conf.load import load
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -60,7 +60,7 @@ class Plant:
         """verify finds nothing by the conf that runs, and the account of events and of gold neither."""
         made = running_conf(load(self.conf))
         assert differences(made) == []
-        assert [account(self.conf, None)[1] for account in (account_of, gold_account_of)] == [[], []]
+        assert [account(self.conf, None)[-1] for account in (account_of, accounts_of_gold)] == [[], []]
 
     def versions(self) -> dict[str, int]:
         """The version of each table, by its folder in the lake."""
