@@ -58,7 +58,7 @@ audit: install ## name known holes of the locked versions, by PyPA's advisory da
 demo: install ## simulate 240,000 events, bring them through all layers, show the answers
 	$(call step,"start afresh: ./lake ./landing ./landing.truth ./artifacts")
 	rm -rf lake landing landing.truth artifacts
-	$(call step,"tidemark simulate: devices that behave like the field, and one fault")
+	$(call step,"tidemark simulate: devices that behave like the field; one has a fault")
 	$(TIDEMARK) simulate --to landing --events 240000 --faults 1
 	cat landing.truth/_labels.csv
 	$(call step,"tidemark run --once: bronze -> silver -> gold")
@@ -83,7 +83,7 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) quality
 	$(call step,"pictures of the live page over this lake")
 	$(PY) -m tests.page_pictures artifacts
-	$(call step,"tidemark evaluate: was the fault found that was planted, and how soon")
+	$(call step,"tidemark evaluate: was the fault found that was planted; how soon")
 	$(TIDEMARK) evaluate kitchen --labels landing.truth/_labels.csv
 	$(TIDEMARK) sql "select entity, window_end, score, reason from gold.kitchen_anomalies where is_anomaly order by window_end desc limit 5"
 	$(TIDEMARK) plot kitchen --anomalies

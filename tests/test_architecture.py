@@ -263,3 +263,8 @@ def test_no_file_names_a_package_registry_or_a_path_of_one_machine(pattern: str)
         if re.search(pattern, line)
     ]
     assert wrong == []
+
+
+def test_a_step_of_make_has_no_comma_which_would_end_it() -> None:
+    steps = re.findall(r"\$\(call step,(.*)\)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [step for step in steps if "," in step] == []
