@@ -153,3 +153,38 @@ def test_an_early_alarm_scores_high_and_a_false_one_costs_by_its_distance_as_the
     alarms_at: list[int], score: float
 ) -> None:
     assert counted(alarms_at, [(200, 299)], 600).normalized == pytest.approx(score)
+
+
+def with_column(values: Floats, column: Floats | float) -> Floats:
+    changed = values.copy()
+    changed[:, 1] = column
+    return changed
+
+
+NORMAL = np.random.default_rng(5).normal(size=(300, 2))
+ODD = {
+    "constant": with_column(NORMAL, 7.0),
+    "all constant": np.full((300, 2), 7.0),
+    "all zero": np.zeros((300, 2)),
+    "never there": with_column(NORMAL, np.nan),
+    "there twice": with_column(NORMAL, np.where(np.arange(300) < 2, 1.0, np.nan)),
+    "away for a week": with_column(NORMAL, np.where(np.arange(300) // 144 == 1, np.nan, NORMAL[:, 1])),
+    "huge": with_column(NORMAL, NORMAL[:, 1] * 1e90),
+    "many features": np.random.default_rng(6).normal(size=(120, 60)),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_history_is_trained_on_and_vectors_like_it_have_a_score(name: str) -> None:
+    values = ODD[name]
+    ends = (np.arange(len(values)) + 1) * STEP
+    model = train([f"f{number}" for number in range(values.shape[1])], STEP, [("oven-1", Series(ends, values))])
+    judged = judge(model, "oven-1", Series(ends + ends[-1], values[::-1]), values[-PAST:], None)
+    assert np.isfinite(judged.scores).all()
+    assert judged.is_alarm.sum() <= 2  # chance alone has one of 300 vectors at the threshold
+
+
+def test_a_clock_that_jumps_changes_the_season_and_ends_nothing(model: Model) -> None:
+    series = plant(100, 7, 1500)
+    jumped = Series(np.where(np.arange(100) < 50, series.ends, series.ends + 400 * 86_400_000_000), series.values)
+    assert np.isfinite(judge(model, "oven-1", jumped, series.values[:0], None).scores).sum() > 90
