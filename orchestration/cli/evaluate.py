@@ -62,7 +62,7 @@ def _rows_of_group(conf_path: Path, name: str, labels: Path | None, plot: Path |
     if name not in conf.groups:
         raise click.UsageError(f"there is no folder and no group {name!r}; the groups are {', '.join(conf.groups)}")
 
-    from orchestration.audit.evaluation.judged_group import MODEL, evaluate_group, labels_in, labels_of_group
+    from orchestration.audit.evaluation.group_evaluation import MODEL, evaluate_group, labels_in, labels_of_group
 
     faults = labels_in(labels) if labels else labels_of_group(conf, name)
     evaluation = evaluate_group(conf, conf.groups[name], faults)

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from expectations.wording import counted
 from gold.anomalies.tail import Floats
 from gold.windows.spec import Group
-from orchestration.audit.evaluation.judged_group import Evaluation, History, judged_vectors, matrix
+from orchestration.audit.evaluation.group_evaluation import Evaluation, History, judged_vectors, matrix
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.plots.style import PALE, STYLE, draw_heading, save, set_time_axis

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestration.audit.evaluation.judged_group import judged_vectors
+from orchestration.audit.evaluation.group_evaluation import judged_vectors
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.serving.plots.anomalies import ANOMALY, BEFORE, BEHIND, around_newest, draw
