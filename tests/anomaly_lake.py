@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gold.anomalies.model import Series, train
-from gold.anomalies.rows import Chain, Judges, Standing, judged
+from gold.anomalies.rows import Chain, Judges, JudgingState, judged
 from gold.anomalies.tail import Floats
 from gold.anomalies.vectors import Vectors
 from orchestration.conf.load import load
@@ -61,7 +61,7 @@ def anomaly_lake(folder: Path) -> Path:
     model = train(FEATURES, STEP, [(entity, Series(ends[:LEARNED], of_entity[:LEARNED])) for entity, of_entity in values.items()])
     judges = Judges("kitchen", FEATURES, STEP, Chain((int(ends[LEARNED - 1]),), (("m1", model),)))
     for entity, of_entity in values.items():
-        rows, _ = judged(judges, entity, Vectors(ends - STEP, ends, of_entity), Standing(np.empty((0, len(FEATURES)))))
+        rows, _ = judged(judges, entity, Vectors(ends - STEP, ends, of_entity), JudgingState(np.empty((0, len(FEATURES)))))
         write(store, "gold.anomalies", *({**row, "revision": 0, "gold_batch": 0} for row in rows.to_pylist()))
         vectors = [_window(entity, row) | {"vector": vector.tolist(), "missing": [], "filled": []} for row, vector in enumerate(of_entity)]
         write(store, "gold.vectors", *vectors)

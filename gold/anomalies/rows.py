@@ -33,8 +33,8 @@ ROW = pa.schema([*(named for named in ANOMALIES if named.name not in {"revision"
 CARRY = ROW.field("carry").type
 
 
-Carries = Mapping[int, tuple[Sequence[float | None] | None, Sequence[float | None] | None]]
-"""The columns `carry` and `shadow_carry` of rows, by the end of their window."""
+Carry = tuple[Sequence[float | None] | None, Sequence[float | None] | None]
+"""The columns `carry` and `shadow_carry` of a row."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ NOTHING = Left()
 
 
 @dataclass(frozen=True)
-class Standing:
+class JudgingState:
     """An entity before a vector: values of the last PAST vectors, a column a feature of the group, and what each role has left."""
 
     past: Floats
@@ -102,13 +102,14 @@ class Standing:
 class Amended:
     """Blocks of an entity in which vectors are judged again.
 
-    `newest`: vectors of the blocks and of those before them; `carries`: of their newest rows; `in_time`: all vectors of revision 0.
+    `newest`: vectors of the blocks and of those before them; `carries`: of their newest rows, by the end of a window.
+    `in_time`: all vectors of revision 0.
     """
 
     entity: str
     blocks: set[int]
     newest: Vectors
-    carries: Carries
+    carries: Mapping[int, Carry]
     in_time: Callable[[], Vectors]
 
 
@@ -125,7 +126,7 @@ class _Columns:
     carry: list[pa.Array] = field(default_factory=list)
 
 
-def judged(judges: Judges, entity: str, vectors: Vectors, before: Standing) -> tuple[pa.Table, Standing]:
+def judged(judges: Judges, entity: str, vectors: Vectors, before: JudgingState) -> tuple[pa.Table, JudgingState]:
     """Judge vectors of an entity, at least one; returns rows of ROW, and how the entity stands behind the last one."""
     main, left = _by(judges, judges.main, entity, vectors, (before.past, before.main))
     count = len(vectors.ends)
@@ -149,7 +150,7 @@ def judged(judges: Judges, entity: str, vectors: Vectors, before: Standing) -> t
         "shadow_carry": shadow_carry,
     }
     past = np.vstack([before.past, vectors.values])[-PAST:]
-    return pa.table([rows[name] for name in ROW.names], ROW), Standing(past, left, shadow_left)
+    return pa.table([rows[name] for name in ROW.names], ROW), JudgingState(past, left, shadow_left)
 
 
 def amended_blocks(ends: npt.NDArray[np.int64], judges: Judges) -> set[int]:
@@ -160,26 +161,27 @@ def amended_blocks(ends: npt.NDArray[np.int64], judges: Judges) -> set[int]:
 def judged_again(judges: Judges, amended: Amended) -> pa.Table:
     """Judge the newest vectors of blocks again; returns rows of ROW."""
     rows, newest, block_of = [ROW.empty_table()], amended.newest, amended.newest.ends // judges.width
-    carries = dict(amended.carries)
+    carries, in_time, state = dict(amended.carries), amended.in_time() if judges.learn_as_they_go else None, nothing(judges)
     for block in sorted(amended.blocks & {*block_of.tolist()}):
         last = max((end for end in carries if end // judges.width == block - 1), default=None)
         lefts = [_left(chain, last, None if last is None else carries[last][n]) for n, chain in enumerate((judges.main, judges.shadow))]
-        if judges.learn_as_they_go:
-            early = amended.in_time()
-            early = early[early.ends // judges.width < block]
-            there = judged(judges, amended.entity, early, nothing(judges))[1] if len(early.ends) else nothing(judges)
-            learned = [left if left.learns_as_it_goes else NOTHING for left in (there.main, there.shadow)]
-            lefts = [in_time if left is NOTHING else left for in_time, left in zip(learned, lefts, strict=True)]
-        before = Standing(newest[block_of == block - 1].values[-PAST:], *lefts)
+        if in_time is not None:
+            is_early = in_time.ends // judges.width < block
+            if is_early.any():
+                state = judged(judges, amended.entity, in_time[is_early], state)[1]
+                in_time = in_time[~is_early]
+            learned = [left if left.learns_as_it_goes else NOTHING for left in (state.main, state.shadow)]
+            lefts = [own if left is NOTHING else left for own, left in zip(learned, lefts, strict=True)]
+        before = JudgingState(newest[block_of == block - 1].values[-PAST:], *lefts)
         made, _ = judged(judges, amended.entity, newest[block_of == block], before)
         rows.append(made)
         carries[int(newest.ends[block_of == block][-1])] = (made["carry"][-1].as_py(), made["shadow_carry"][-1].as_py())
     return pa.concat_tables(rows)
 
 
-def nothing(judges: Judges) -> Standing:
+def nothing(judges: Judges) -> JudgingState:
     """Return how an entity stands before its first vector."""
-    return Standing(np.zeros((0, len(judges.features))))
+    return JudgingState(np.zeros((0, len(judges.features))))
 
 
 def _left(chain: Chain, end: int | None, carry: Sequence[float | None] | None) -> Left:

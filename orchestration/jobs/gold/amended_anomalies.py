@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gold.anomalies.rows import ROW, Amended, Carries, Judges, amended_blocks, judged_again
+from gold.anomalies.rows import ROW, Amended, Carry, Judges, amended_blocks, judged_again
 from gold.anomalies.vectors import Vectors, by_entity
 from gold.flows.slices import micros
 from gold.schema import VECTOR_KEY
@@ -93,12 +94,13 @@ def _of_range(tables: Tables, judges: Judges, blocks: Blocks, ends: tuple[int, i
     vectors = latest(_read(tables.vectors, f"select {OF_VECTOR} from rows where {chosen}"), VECTOR_KEY)
     history = _history(tables, judges, blocks, chosen)
     newest = latest(history, VECTOR_KEY)
-    before = {(row["entity"], end): row for row, end in zip(newest.to_pylist(), micros(newest["window_end"]).tolist(), strict=True)}
+    before, carries = dict[tuple[str, int], dict[str, Any]](), defaultdict[str, dict[int, Carry]](dict)
+    for row, end in zip(newest.to_pylist(), micros(newest["window_end"]).tolist(), strict=True):
+        before[row["entity"], end], carries[row["entity"]][end] = row, (row["carry"], row["shadow_carry"])
     made = [ROW.empty_table()]
     for (_, entity), of_entity in by_entity(vectors, {judges.group: judges.features}):
-        carries: Carries = {end: (row["carry"], row["shadow_carry"]) for (name, end), row in before.items() if name == entity}
         in_time = partial(_in_time, tables, judges, entity, until)
-        made.append(judged_again(judges, Amended(entity, blocks[entity], of_entity, carries, in_time)))
+        made.append(judged_again(judges, Amended(entity, blocks[entity], of_entity, carries[entity], in_time)))
     again = pa.concat_tables(made)
     keys = zip(again["entity"].to_pylist(), micros(again["window_end"]).tolist(), strict=True)
     differs = [_differs(row, before.get(key)) for key, row in zip(keys, again.to_pylist(), strict=True)]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gold.anomalies.rows import REACH, ROW, Chain, Judges, Left, Standing, judged, nothing
+from gold.anomalies.rows import REACH, ROW, Chain, Judges, JudgingState, Left, judged, nothing
 from gold.anomalies.vectors import by_entity
 from gold.flows.slices import THE_BEGINNING, Stepped, micros
 from gold.schema import ANOMALIES, BESIDE
@@ -44,7 +44,7 @@ CARRIED = pa.schema(
     ]
 )
 """Grain: an entity. `past`: values of its last vectors, one vector after another."""
-All = dict[tuple[str, str], Standing]
+All = dict[tuple[str, str], JudgingState]
 """Entities by their group and name."""
 
 
@@ -89,8 +89,8 @@ class JudgedStream:
         """See slices.Incremental."""
         groups, events = {group.name: group for group in self._groups(lake)}, events_by_group(lake.conf.lake)
         judges = cache(lambda name: judges_of(lake.conf, groups[name], events[name]))
-        behind = {name: begun_after(events[name]) or THE_BEGINNING for name in groups}
-        vectors = self._in_time(lake, {name: max(after, start.until) for name, after in behind.items()}, end.until)
+        since = {name: begun_after(events[name]) or THE_BEGINNING for name in groups}
+        vectors = self._in_time(lake, {name: max(after, start.until) for name, after in since.items()}, end.until)
         before = CARRIED.empty_table() if carried is None else carried
         is_touched = _keys_in(before, vectors)
         entities, made = _unpacked(before.filter(is_touched), groups), [ROW.empty_table()]
@@ -99,7 +99,7 @@ class JudgedStream:
             made.append(rows)
         in_time = pa.concat_tables(made)
         in_time = in_time.append_column("revision", pa.repeat(pa.scalar(0, pa.int32()), len(in_time)))
-        tables = Tables(open_table(lake.table_path(self._vectors(lake))), open_table(lake.table_path(self.table)), in_time, behind)
+        tables = Tables(open_table(lake.table_path(self._vectors(lake))), open_table(lake.table_path(self.table)), in_time, since)
         widest = REACH * max(step_of(lake.conf, group) for group in groups.values())
         rows = pa.concat_tables([in_time, *amended(tables, judges, widest, (start, end))])
         rows = rows.append_column("gold_batch", pa.repeat(pa.scalar(end.gold_batch, pa.int64()), len(rows)))
@@ -154,7 +154,7 @@ def _keys_in(carried: pa.Table, vectors: pa.Table) -> pa.Array:
 def _unpacked(carried: pa.Table, groups: Mapping[str, Group]) -> All:
     """Read what the slice before left of entities."""
     return {
-        (row["device_group"], row["entity"]): Standing(
+        (row["device_group"], row["entity"]): JudgingState(
             np.reshape(np.array(row["past"], np.float64), (-1, len(features_of_vector(groups[row["device_group"]])))),
             *(Left(row[f"{role}_model"], row[f"{role}_state"], tuple(row[f"{role}_features"])) for role in ROLES),
         )

@@ -33,16 +33,22 @@ def prepared(conf: Conf, groups: Sequence[Group], vectors: OpenTable, after: int
     Returns until when the slice may reach: up to `until`, or to where a group has learned for long enough.
     """
     events = events_by_group(conf.lake)
-    MODELS.append(conf.lake, [event for group in groups for event in _asked_for(group.name, events[group.name], after)])
+    _append(conf, events, [event for group in groups for event in _asked_for(group.name, events[group.name], after)])
     for group in groups:
         if begins_as_novelty(group) and not in_force(events[group.name]):
             novelty = train(conf, group, vectors, after, NOVELTY)
             assert novelty  # it needs no history
-            MODELS.append(conf.lake, [event_of(group.name, IN_FORCE, after, novelty.model_id, MAIN)])
-    events = events_by_group(conf.lake)
+            _append(conf, events, [event_of(group.name, IN_FORCE, after, novelty.model_id, MAIN)])
     learning = {group.name: group for group in groups if _learns(group, events[group.name])}
     firsts = _first_ends(vectors, {name: begun_after(events[name]) or after for name in learning}, until)
     return min([until, *(at for name, first in firsts.items() if (at := _first_residual(conf, learning[name], vectors, first, after)))])
+
+
+def _append(conf: Conf, events: Mapping[str, list[ModelEvent]], new: Sequence[ModelEvent]) -> None:
+    """Append rows to gold.models and to those that were read, which are not read again."""
+    MODELS.append(conf.lake, new)
+    for event in new:
+        events[event.device_group].append(event)
 
 
 def _asked_for(group: str, events: Sequence[ModelEvent], after: int) -> Iterator[ModelEvent]:

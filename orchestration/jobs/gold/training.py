@@ -24,10 +24,10 @@ from orchestration.jobs.ranges import pieces_of
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.models import MODELS, TRAINED, ModelEvent, write_model
+from orchestration.storage.row_pieces import gather
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import to_micros
 
-ROWS_AT_ONCE = 500_000
 LEAST_VECTORS = 100
 """An entity is trained with so many vectors that have half of the features, at least."""
 ENOUGH_SECONDS, ENOUGH_VECTORS = 1_209_600, 2_000
@@ -130,7 +130,7 @@ def _history(vectors: OpenTable, group: Group, entities: dict[str, int], until: 
     assert group.vector
     features = group.vector.features
     at = [features.index(feature) for feature in judged_features(group)]
-    for names in _chunks(entities):
+    for names in gather(entities, lambda name: (entities[name], 0)):
         where = f"device_group = {literal(group.name)} and window_end <= {instant(until)} and entity in {literal(names)}"
         query = f"select device_group, entity, window_end, vector, filled, revision from rows where {where}"
         rows = latest(pa.concat_tables(pieces_of(vectors, query)), VECTOR_KEY).sort_by([(name, "ascending") for name in VECTOR_KEY])
@@ -139,15 +139,3 @@ def _history(vectors: OpenTable, group: Group, entities: dict[str, int], until: 
             of_entity = Series(ends[begin:end], values[begin:end])
             if (2 * (~np.isnan(of_entity.values)).sum(axis=1) >= len(at)).sum() >= LEAST_VECTORS:
                 yield name, of_entity
-
-
-def _chunks(entities: dict[str, int]) -> Iterator[list[str]]:
-    chunk, total = list[str](), 0
-    for name, count in entities.items():
-        if chunk and total + count > ROWS_AT_ONCE:
-            yield chunk
-            chunk, total = [], 0
-        chunk.append(name)
-        total += count
-    if chunk:
-        yield chunk
