@@ -1,6 +1,6 @@
 """Positions of gold, flows and alerts, from their checkpoints and files: without Spark, without reading a row."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gold.flows.in_time import Final
 from gold.flows.slices import THE_BEGINNING
@@ -33,6 +33,14 @@ class GoldPosition:
     bronze_batch: int
     accounted_for: int
     retried: int = -1
+
+    def as_far_as(self, before: "GoldPosition") -> "GoldPosition":
+        """Return this position, of bronze no earlier than that of a step before it.
+
+        Batches without readings count as read until silver has readings after them. Their late rows must not be new again then.
+        """
+        bronze_batch, accounted = max(self.bronze_batch, before.bronze_batch), max(self.accounted_for, before.accounted_for)
+        return replace(self, bronze_batch=bronze_batch, accounted_for=accounted)
 
 
 @dataclass(frozen=True)

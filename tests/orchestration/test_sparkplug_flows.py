@@ -174,7 +174,7 @@ def test_each_value_is_named_once_whatever_is_killed_and_after_a_replay_too(spar
     conf = plant.made()
     run(conf, spark)
     waiting = sum("metric_is_present" in rules for rules in table(conf, "silver.quarantine").broken_rules)
-    assert 0 < waiting == len(plant.sent) - len(readings(conf))
+    assert 0 < len(plant.sent - {*readings(conf)}) <= waiting  # a broker that was killed may send a message again
     retried(conf, spark)
     replay(conf, spark)
     assert readings(conf) == sorted(plant.sent)

@@ -107,8 +107,8 @@ def _begun(lake: Lake, stream: str) -> Step | None:
     """Return the step that a killed run began, which reaches as far as things were then, or the next one; None where nothing has moved."""
     step = _file(lake, stream).read() or Step()
     if step.up_to is None:
-        up_to = gold_position(lake, stream)
-        if up_to is None or up_to == step.after:
+        reached = gold_position(lake, stream)
+        if reached is None or (up_to := reached.as_far_as(step.after)) == step.after:
             return None
         step = Step(step.number + 1, step.after, up_to)
         _file(lake, stream).write(step)

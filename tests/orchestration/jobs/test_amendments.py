@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.crash import Point
 from orchestration.engine.lake import Lake
-from orchestration.jobs.gold.amendments import NOWHERE, Step, _may_be_late
+from orchestration.jobs.gold.amendments import NOWHERE, Step, _may_be_late, amend_all
 from orchestration.storage.commit import append_rows
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.tables import ensure
 from tests.lakes import KITCHEN, conf, differences, event, land, minutes, run, table
+from tests.orchestration.jobs.killed import killed
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -43,3 +45,22 @@ def test_late_rows_of_old_windows_are_folded_in_together_with_those_of_new_ones(
         (START + timedelta(minutes=560), 2),
     ]
     assert differences(made) == []
+
+
+def test_a_late_row_that_came_alone_is_folded_in_once_though_silver_is_ahead_of_gold_afterwards(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = conf(tmp_path, groups={"kitchen": KITCHEN})
+    land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
+    run(made, spark)
+    land(tmp_path, "2.json", [event("oven", "temperature", 1000, START + timedelta(minutes=5, seconds=1))])
+    run(made, spark)
+    land(tmp_path, "3.json", [event("oven", "temperature", 1, START + timedelta(minutes=45))])
+    with killed(Point.READINGS_WRITTEN):
+        run(made, spark)
+    assert [*amend_all(Lake(made, spark), made.streams)] == []
+    run(made, spark)
+    windows = table(made, "gold.kitchen_aggregates").sort_values(["window_end", "revision"])
+    assert [*zip(windows.window_end, windows.revision, strict=True)] == [
+        (START + timedelta(minutes=minute), revision) for minute, revision in ((10, 0), (10, 1), (20, 0), (30, 0))
+    ]
