@@ -24,7 +24,7 @@ from orchestration.jobs.gold import amendments
 from orchestration.jobs.gold.amended_anomalies import OF_VECTOR, Tables, amended
 from orchestration.jobs.gold.first_models import prepared
 from orchestration.jobs.gold.prefix import Prefix
-from orchestration.jobs.gold.slices import ending, of_groups_ending
+from orchestration.jobs.gold.slices import ending, most_rows, of_groups_ending
 from orchestration.jobs.gold.training import step_of
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.delta import ask, literal, open_table, written_by
@@ -117,6 +117,8 @@ class JudgedStream:
 
     def _cut(self, lake: Lake, after: int, until: int) -> int:
         """Return the end, or that of the last windows which fit in a slice."""
+        if most_rows(lake, self._vectors(lake), "window_end", after) <= SLICE_ROWS:
+            return until
         names = [group.name for group in self._groups(lake)]
         where = f"revision = 0 and device_group in {literal(names)} and {ending(after, until)}"
         query = f"select window_end, count(*) as count from rows where {where} group by window_end order by window_end"

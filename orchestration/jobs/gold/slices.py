@@ -162,7 +162,7 @@ def _whole(lake: Lake, start: FlowPosition, prefix: Prefix, readings: str) -> Fl
 
 def _cut(lake: Lake, start: FlowPosition, whole: FlowPosition, readings: str) -> FlowPosition:
     """Return the end of the whole way, or of so much of it as holds about SLICE_ROWS; its bronze batches count as read at its very end."""
-    if _most_rows(lake, start.until) <= SLICE_ROWS:
+    if most_rows(lake, READINGS, "event_time", start.until) <= SLICE_ROWS:
         return whole
     query = (
         f"select second, count(*) as count from (select cast(arrow_cast(event_time, 'Int64') / {SECOND} as bigint) as second from rows"
@@ -177,12 +177,12 @@ def _cut(lake: Lake, start: FlowPosition, whole: FlowPosition, readings: str) ->
     return whole
 
 
-def _most_rows(lake: Lake, start: int) -> int:
-    """Return, from the log, the most readings that there can be from an instant on."""
-    log = in_log(open_table(lake.table_path(READINGS)), "num_records", "max.event_time")
-    if "max.event_time" not in log.column_names:
+def most_rows(lake: Lake, name: str, time: str, start: int) -> int:
+    """Return, from the log of a table, the most rows that it can have from an instant on. `time`: the column of instants."""
+    log = in_log(open_table(lake.table_path(name)), "num_records", f"max.{time}")
+    if f"max.{time}" not in log.column_names:
         return 0
-    newest = log["max.event_time"].cast(pa.int64()).to_pylist()
+    newest = log[f"max.{time}"].cast(pa.int64()).to_pylist()
     return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= start)
 
 

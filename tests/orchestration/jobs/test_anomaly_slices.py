@@ -15,6 +15,7 @@ from gold.windows.revisions import latest
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError, TidemarkError
+from orchestration.jobs.gold import anomalies
 from orchestration.jobs.gold.training import train, train_on_snapshot
 from orchestration.storage.delta import open_table, version_of
 from orchestration.storage.models import IN_FORCE, MAIN, MODELS, SHADOW, ask_for, event_of, listed, roll_back
@@ -99,6 +100,18 @@ def test_any_cut_gives_the_same_rows(whole: Lake, tmp_path_factory: pytest.TempP
             if batch == min(of_window + slices_later, len(cuts)):
                 vectors(lake, OVENS[:1], [row], batch, revision=1)
         follow(lake, batch, last)
+    assert rows_of(lake, "in time") == rows_of(whole, "in time")
+    assert rows_of(lake) == rows_of(whole)
+
+
+def test_slices_of_few_vectors_give_the_same_rows(whole: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anomalies, "SLICE_ROWS", 300)
+    lake = lake_of(tmp_path)
+    with_models_of(lake, whole)
+    vectors(lake, OVENS, range(864), 0)
+    vectors(lake, OVENS[:1], LATE, 0, revision=1)
+    follow(lake, 0, 864)
+    assert version_of(lake.table_path("gold.anomalies")) == 6  # created, and 1,728 vectors in slices of 300
     assert rows_of(lake, "in time") == rows_of(whole, "in time")
     assert rows_of(lake) == rows_of(whole)
 
