@@ -63,7 +63,7 @@ class EdgeNode:
 
     def data(self, device: str, values: Sequence[Value], *, is_historical: bool = False) -> None:
         """With QoS 1, although nodes use 0: the test asks for every value."""
-        payload = Payload()
+        payload = Payload(timestamp=millis(values[-1][2]))
         for name, value, at in values:
             metric = payload.metrics.add(alias=self._alias(device, self.devices[device].index(name)), timestamp=millis(at))
             if is_historical:

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 from silver.decoders.sparkplug_b import birth_text
 
 NAMESPACE, LEVELS, SEQUENCE = "spBv1.0", (4, 5), 256
-KINDS = ("NBIRTH", "DBIRTH", "NDATA", "DDATA", "NDEATH", "DDEATH")
+DATA = ("NDATA", "DDATA")
+KINDS = ("NBIRTH", "DBIRTH", *DATA, "NDEATH", "DDEATH")
+RECENT = 1_000
+"""Messages of data by which one that comes again is known: so many may wait for an acknowledgement when a broker is killed."""
 
 
 class Address(NamedTuple):
@@ -45,15 +48,30 @@ class Node:
 @dataclass
 class Nodes:
     """`is_strict`: a message that is missing may have been a birth, so data wait until the next one. `texts`: births by id, and None for
-    an id under which data wait. `answers`: the births that came for such ids."""
+    an id under which data wait. `answers`: the births that came for such ids. `recent`: by digest, the birth by which the newest data were
+    read."""
 
     is_strict: bool
     nodes: dict[str, Node] = field(default_factory=dict)
     texts: dict[str, str | None] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
+    recent: dict[str, str | None] = field(default_factory=dict)
 
     def read(self, address: Address, payload: Any, position: str, arrived_ms: int) -> str | None:
-        """Take the next message; the id of the birth by which its aliases are read, None if it needs none."""
+        """Take the next message; the id of the birth by which its aliases are read, None if it needs none.
+
+        Data that a broker sends again are read as the first time: their node may have a new session by now, with other aliases.
+        """
+        if address.kind not in DATA or not payload.timestamp:  # without a clock, alike messages may be two
+            return self._read(address, payload, position, arrived_ms)
+        digest = sha256(f"{address}".encode() + payload.SerializeToString(deterministic=True)).hexdigest()[:16]
+        if digest not in self.recent:
+            self.recent[digest] = self._read(address, payload, position, arrived_ms)
+            if len(self.recent) > RECENT:
+                del self.recent[next(iter(self.recent))]
+        return self.recent[digest]
+
+    def _read(self, address: Address, payload: Any, position: str, arrived_ms: int) -> str | None:
         node, (_, kind, device) = self.nodes.setdefault(address.node, Node()), address
         if kind == "NDEATH":
             self._die(node, _bd_seq(payload), arrived_ms)

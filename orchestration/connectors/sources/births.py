@@ -36,6 +36,7 @@ class _Known:
     offset: dict[str, Any]
     nodes: dict[str, Node]
     answers: dict[str, str]
+    recent: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Births:
         self._file = StateFile(conf.lake / FOLDER / f"{source}.json", _State, WAY_OUT)
         self._at_start = _known(self._file, start)
         state = _copy(self._at_start)
-        self._nodes = Nodes(is_strict, state.nodes, answers=state.answers)
+        self._nodes = Nodes(is_strict, state.nodes, answers=state.answers, recent=state.recent)
         self.notices = list[Notice]()
 
     @classmethod
@@ -74,7 +75,7 @@ class Births:
         reason = "no birth before them is known; they wait in quarantine for one and a retry"
         self.notices += [Notice("birth unknown", {"source": self._source, "node": name, "reason": reason}) for name in new if not new[name]]
         answers = {name: birth for name, birth in self._nodes.answers.items() if not self._schemas.get(name)}
-        at_end = _Known(dict(end), self._nodes.nodes, answers)
+        at_end = _Known(dict(end), self._nodes.nodes, answers, self._nodes.recent)
         self._file.write(_State([replace(self._at_start, offset=dict(self._start or {})), at_end]))
 
     def ask_again(self) -> None:

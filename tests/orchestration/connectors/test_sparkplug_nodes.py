@@ -8,7 +8,7 @@ import pytest
 from bronze.events import ARRIVED
 from orchestration.connectors.collector.rebirths import PAUSE_SECONDS, Rebirths
 from orchestration.connectors.sources.births import by_own_births, with_births
-from orchestration.connectors.sparkplug_nodes import Nodes, address_of
+from orchestration.connectors.sparkplug_nodes import RECENT, Nodes, address_of
 from silver.decoders.sparkplug_b import BIRTH, Payload, birth_in
 from silver.measurements import measurements
 from tests.binary_formats import shapes
@@ -32,8 +32,8 @@ def node_birth(session: int = 1) -> bytes:
     return message(0, {"name": "bdSeq", "long_value": session})
 
 
-def data(seq: int | None, alias: int = 0) -> bytes:
-    return message(seq, {"alias": alias, "int_value": 2**32 - 12})
+def data(seq: int | None, alias: int = 0, **more: Any) -> bytes:
+    return message(seq, {"alias": alias, "int_value": 2**32 - 12}, **more)
 
 
 def named(nodes: Nodes, *messages: tuple[str, bytes]) -> list[str | None]:
@@ -66,6 +66,23 @@ def test_a_missing_message_may_have_been_a_birth_so_data_wait_unless_conf_forbid
     births = [(NODE_BIRTH, node_birth()), (DEVICE_BIRTH, birth(1, "a"))]
     assert named(nodes, *births, (DATA, data(2)), (DATA, data(2)), (DATA, data(5)), (DATA, data(6))) == [None, None, "a", "a", name, name]
     assert named(nodes, (NODE_BIRTH, node_birth()), (DEVICE_BIRTH, birth(1, "a")), (DATA, data(2))) == [None, None, "a"]
+
+
+def test_data_that_a_broker_sends_again_in_a_new_session_are_read_by_the_birth_of_theirs_and_miss_nothing() -> None:
+    nodes, first, second = Nodes(is_strict=True), data(2, timestamp=1_000), data(3, timestamp=2_000)
+    births = [(NODE_BIRTH, node_birth(1)), (DEVICE_BIRTH, birth(1, "a", "b"))]
+    assert named(nodes, *births, (DATA, first), (DATA, second)) == [None, None, "a", "a"]
+    again = Nodes(is_strict=True, nodes=nodes.nodes, texts=nodes.texts, recent=dict(nodes.recent))
+    session = [(NODE_BIRTH, node_birth(2)), (DEVICE_BIRTH, birth(1, "b", "a"))]
+    assert named(again, (DATA, first), (DATA, second), *session, (DATA, first), (DATA, data(2, timestamp=3_000))) == [
+        *("a", "a", None, None, "a", "b")
+    ]
+
+
+def test_no_more_than_the_newest_data_are_kept_to_know_them_again() -> None:
+    nodes = Nodes(is_strict=True)
+    named(nodes, *((DATA, data(n % 256, timestamp=n)) for n in range(1_500)))
+    assert len(nodes.recent) == RECENT
 
 
 def test_sequence_numbers_of_a_node_whose_own_birth_is_not_subscribed_to_do_not_count() -> None:
