@@ -113,7 +113,7 @@ class Escalation(Setting):
 
 @dataclass(frozen=True)
 class Hours(Setting):
-    """When samples count; others change nothing. Of an interval, a duration or a silence all must lie within. Absent: always."""
+    """Hours of some days of the week."""
 
     zone: Text = Field(examples=["Europe/Berlin"])
     """Time zone of the IANA database."""
@@ -231,7 +231,7 @@ class Alert(Setting):
     escalate: tuple[Escalation, ...] = Field(default=(), examples=[[{"after_seconds": 600, "severity": "critical"}]])
     """Severities of an alert that goes on firing, the earliest first."""
     hours: OrAbsent[Hours] = Field(default=None, examples=[{"zone": "Europe/Berlin", "from": "06:00", "until": "22:00"}])
-    """When samples count."""
+    """When samples count; others change nothing. Of an interval, a duration or a silence all must lie within. Absent: always."""
     flapping: OrAbsent[Flapping] = Field(default=None, examples=[{"share": 0.5, "of": 20}])
     """When an alert changes too often. Absent: each change is written."""
     fast: Flag = Field(default=False)

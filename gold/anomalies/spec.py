@@ -19,10 +19,10 @@ class Anomalies(Setting):
     features: Unique[Text] = Field(default=(), examples=[["temperature"]])
     """Features of the vector that are judged. Absent: all."""
     learning_seconds: Seconds = Field(default=604_800, ge=1, examples=[604_800])
-    """So much time after the first vector the first model is trained; vectors before that have no score."""
+    """So much time after the first vector the first model of `residual` is trained; it has no score for vectors before that."""
     false_alarms_per_week: OrAbsent[Number] = Field(default=None, ge=0, examples=[1])
-    """Alarms of an entity and week that the training may raise: the threshold is the lowest that keeps to it. Absent: 2.5 for `residual`,
-    2.0 for `novelty`."""
+    """Alarms of an entity and week that the training may raise: the threshold is the lowest that keeps to it. Absent: the threshold is 2.5
+    for `residual`, 2.0 for `novelty`."""
     quiet_hours: OrAbsent[Hours] = Field(default=None, examples=[{"zone": "Europe/Berlin", "from": "22:00", "until": "06:00"}])
     """When no vector is an anomaly, by the end of its window. Absent: never."""
 

@@ -31,16 +31,18 @@ def command(obj: dict[str, Any], series: str, *, labels: Path | None, by_file: b
     """Judge the anomalies of a GROUP, or series of CSV files in a FOLDER, by labelled faults.
 
     Vectors learn from the first 15 %, at most 750 rows, and longer where a model was trained later; all is counted from there on. The other
-    rows are ways to alarm that know little: a detector should be well above them.
+    rows are ways to alarm that know little: a detector should be well above them. A shadow model is not judged.
 
     \b
-    found         faults in which there is an alarm
-    false_alarms  alarms outside of them, of a group by entity and week
-    score         by the rules of the Numenta Anomaly Benchmark: 0 for a detector that never alarms, 100 for a perfect one
-    precision     the share of alarms that are in a fault
-    delay         from the begin of a fault to the end of the first vector with an alarm, the median
-    named         the share of found faults whose metric is the first that the alarm names
-    vus_pr        the volume under the surface of precision and recall, the mean of labelled entities: 0 to 1
+    found                  faults in which there is an alarm
+    false_alarms           alarms outside of them
+    score                  by the rules of the Numenta Anomaly Benchmark: 0 for a detector that never alarms, 100 for a perfect one
+    recall                 the share of faults that are found
+    precision              the share of alarms that are in a fault
+    false_alarms_per_week  by entity
+    delay_seconds          from the begin of a fault to the end of the first vector with an alarm, the median
+    named                  the share of found faults whose metric is the first that the alarm names
+    vus_pr                 the volume under the surface of precision and recall, the mean of labelled entities: 0 to 1
     Labels of a group have the columns entity,begins_at,ends_at,kind and, if you like, metric.
 
     \b

@@ -56,7 +56,7 @@ The account of anomalies, of each group whose vectors are judged, at the same sn
 @click.option(
     "--gold",
     is_flag=True,
-    help="Print gold's account only. Without it, --format table prints both accounts; csv and json print that of events.",
+    help="Print the accounts of gold and anomalies only. csv and json print one account: with --gold that of gold, else that of events.",
 )
 @format_option
 @click.pass_obj

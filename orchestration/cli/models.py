@@ -23,6 +23,7 @@ def command(context: click.Context, format: str) -> None:
     Examples:
       tidemark models
       tidemark models promote kitchen-2
+      tidemark models promote kitchen-2 --shadow
       tidemark models rollback kitchen
     """
     if context.invoked_subcommand is None:
@@ -37,17 +38,19 @@ def command(context: click.Context, format: str) -> None:
 @click.option("--shadow", is_flag=True, help="Judge by it beside the model in force, as shadow_score.")
 @click.pass_obj
 def promote(obj: dict[str, Any], model: str, *, shadow: bool) -> None:
-    """Put MODEL in force for windows that close from now on.
+    """Put MODEL in force for windows that close from now on; with --shadow beside the model in force, which alone raises alarms.
 
     \b
-    Example:
+    Examples:
+      tidemark models promote kitchen-2
       tidemark models promote kitchen-2 --shadow
     """
     from orchestration.conf.load import load
     from orchestration.storage.models import MAIN, SHADOW, ask_for
 
     ask_for(load(obj["conf"]), model, SHADOW if shadow else MAIN)
-    click.echo(f"{model} is in force with the next windows that close", err=True)
+    what = "judges beside the model in force, as shadow_score," if shadow else "is in force"
+    click.echo(f"{model} {what} with the next windows that close", err=True)
 
 
 @command.command()
@@ -55,16 +58,16 @@ def promote(obj: dict[str, Any], model: str, *, shadow: bool) -> None:
 @click.option("--shadow", is_flag=True, help="End the model that is judged beside the one in force.")
 @click.pass_obj
 def rollback(obj: dict[str, Any], group: str, *, shadow: bool) -> None:
-    """Put the model of GROUP in force that was so before the present one.
+    """Put the model of GROUP in force that was so before the present one; with --shadow end the one beside it.
 
     \b
-    Example:
+    Examples:
       tidemark models rollback kitchen
+      tidemark models rollback kitchen --shadow
     """
     from orchestration.conf.load import load
     from orchestration.storage.models import roll_back
 
     former = roll_back(load(obj["conf"]), group, is_shadow=shadow)
-    click.echo(
-        f"{former} is in force with the next windows that close" if former else f"{group} has no model with the next windows", err=True
-    )
+    what = "no model judges beside the one in force" if shadow else f"{former} is in force"
+    click.echo(f"{what} with the next windows of {group} that close", err=True)

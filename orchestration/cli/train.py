@@ -16,13 +16,14 @@ from expectations.wording import counted
 def command(obj: dict[str, Any], group: str, *, snapshot: int | None, promote: bool, shadow: bool) -> int:
     """Train a model of anomalies on the vectors of GROUP, which has `anomalies` in groups.yml.
 
-    With --promote, a running `tidemark run` judges by it from the next windows on that close; what is judged already stays as it is.
-    Entities with fewer than 100 vectors are left out.
+    Without an option the model judges nothing yet. With --promote, a running `tidemark run` judges by it from the next windows on that
+    close; what is judged already stays as it is. Entities with fewer than 100 vectors are left out: their vectors have no score.
 
     \b
     Examples:
       tidemark train kitchen
       tidemark train kitchen --promote
+      tidemark train kitchen --shadow
     """
     from orchestration.conf.load import load
     from orchestration.jobs.gold.training import train_on_snapshot

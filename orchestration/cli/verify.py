@@ -40,6 +40,9 @@ def command(  # noqa: PLR0917
 ) -> int:
     """Recompute silver and gold from bronze, with an evaluator of its own and without Spark, and compare them row by row.
 
+    It computes what is new or changed since the last proof, a row of ops.proofs; with --everything all. With --group, --since or --snapshot
+    it computes all that is chosen, and that is no proof.
+
     It compares the tables as they are. It compares the newest snapshot instead while a run writes, while a retry of the quarantine is half
     done, and where gold is behind silver because a run was ended early. Each bronze batch is judged by the conf that it was read with.
 
@@ -50,7 +53,9 @@ def command(  # noqa: PLR0917
     Exit code 1: there are differences, or files have changed since they were written. Changed files are listed.
 
     \b
-    Example:
+    Examples:
+      tidemark verify
+      tidemark verify --everything
       tidemark verify --group kitchen --since 2026-01-05
     """
     from orchestration.conf.load import load

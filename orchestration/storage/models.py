@@ -132,8 +132,11 @@ def roll_back(conf: Conf, group: str, *, is_shadow: bool = False) -> str:
     events = [event for event in MODELS.rows(conf.lake, [("device_group", "=", group)]) if event.role == role]
     present = events[-1].model_id if events else ""
     former = [model_id for _, model_id in in_force(events, role) if model_id != present]
+    if group not in conf.groups:
+        raise ConfError(f"there is no group {group!r}; {hint(group, conf.groups, '`tidemark models` lists groups and models')}")
     if not (present if is_shadow else former):
-        raise ConfError(f"{group} has had no other model; `tidemark models` lists them")
+        has = "has no model beside the one in force" if is_shadow else "has had no other model"
+        raise ConfError(f"{group} {has}; `tidemark models` lists them")
     _ask(conf, group, "" if is_shadow else former[-1], role)
     return "" if is_shadow else former[-1]
 
