@@ -21,11 +21,14 @@ from orchestration import crash
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.ranges import pieces_of
+from orchestration.storage.bindings import changed_plan
+from orchestration.storage.confs import refusal
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.models import MODELS, TRAINED, ModelEvent, write_model
 from orchestration.storage.row_pieces import gather
 from orchestration.storage.snapshots import find_snapshot
+from orchestration.storage.tables import LakeStore
 from orchestration.utc import to_micros
 
 LEAST_VECTORS = 100
@@ -108,8 +111,12 @@ def train_on_snapshot(conf: Conf, name: str, snapshot_id: int | None = None) -> 
     snapshot = find_snapshot(conf.lake, snapshot_id)
     if snapshot is None:
         raise TidemarkError(f"the lake at {conf.lake} has no snapshot to train on: bring it up to date with `tidemark run --once`.")
+    if held := changed_plan(LakeStore(conf), f"gold.{group.stream}"):
+        raise refusal(LakeStore(conf), conf.folder, held)
     generation = numbered(conf.lake, snapshot.generation)
     table = generation.gold(group.stream, "vectors")
+    if group.stream not in snapshot.closed_until or table not in snapshot.versions:
+        raise TidemarkError(f"the snapshot has no vectors of {name} yet: go on with `{conf.command} run --once`.")
     vectors, until = (
         open_table(generation.table(conf.lake, table), snapshot.versions[table]),
         to_micros(snapshot.closed_until[group.stream]),

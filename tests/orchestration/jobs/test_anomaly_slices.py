@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 
 from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest
+from gold.windows.spec import Vector
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.gold import anomalies
 from orchestration.jobs.gold.training import train, train_on_snapshot
+from orchestration.storage import bindings
 from orchestration.storage.delta import open_table, version_of
 from orchestration.storage.models import IN_FORCE, MAIN, MODELS, SHADOW, ask_for, event_of, listed, roll_back
 from orchestration.storage.snapshot import Snapshot
@@ -235,3 +238,15 @@ def test_a_model_is_trained_on_what_a_snapshot_pins(tmp_path: Path) -> None:
         roll_back(lake.conf, "kitchen")
     ask_for(lake.conf, "kitchen-1", SHADOW)
     assert [(row["model_id"], row["role"]) for row in listed(lake.conf.lake)] == [("kitchen-1", "shadow, asked for")]
+
+
+def test_vectors_of_other_features_than_those_of_the_conf_are_not_trained_on(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(300), 0)
+    bindings.begin(lake, "gold.kitchen", (), bindings.THE_BEGINNING)
+    pinned = {"gold.vectors": version_of(lake.table_path("gold.vectors"))}
+    SNAPSHOTS.append(lake.conf.lake, [Snapshot(0, from_micros(START), 1, 0, pinned, {"kitchen": from_micros(START + 250 * STEP)})])
+    kitchen = lake.conf.groups["kitchen"]
+    swapped = replace(kitchen, vector=Vector("device", ("power", "temperature")))
+    with pytest.raises(ConfError, match=r"the vector of kitchen .* was of each device: temperature, power"):
+        train_on_snapshot(replace(lake.conf, groups={"kitchen": swapped}), "kitchen")
