@@ -67,7 +67,7 @@ def labels_of_group(conf: Conf, group: str) -> list[Fault]:
 def labels_in(file: Path) -> list[Fault]:
     """Read a file of labels; TidemarkError names the line that is wrong."""
     try:
-        with file.open(encoding="utf-8", newline="") as opened:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
             rows = [*csv.DictReader(opened, restval="")]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TidemarkError(f"{file} cannot be read: {error}.\n  {LAYOUT}.") from error
@@ -121,6 +121,8 @@ def judged_vectors(conf: Conf, group: Group) -> dict[str, pa.Table]:
     of_both = [by_name[name].select([table]) for name, table in zip(names, tables, strict=True)]
     sql = ROWS.format(anomalies=of_both[0], vectors=of_both[1], features=len(group.vector.features))
     rows = ask(sql, tables).read_all()
+    if not len(rows):
+        return {}
     entities, begins = np.unique(rows["entity"].to_numpy(zero_copy_only=False).astype(str), return_index=True)
     rows = rows.drop_columns("entity").set_column(rows.schema.get_field_index("reason") - 1, "reason", rows["reason"].cast(pa.string()))
     ends = [*begins[1:].tolist(), len(rows)]

@@ -33,9 +33,8 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     """Draw judged vectors into a PNG; without `entities` those with the newest anomalies. TidemarkError if there is nothing to draw."""
     rows = judged_vectors(conf, group)
     if missing := [entity for entity in entities or ("",) if entity not in rows and (entities or not rows)]:
-        raise TidemarkError(
-            f"gold.{group.name}_anomalies has no rows{f' of {missing[0]!r}' if entities else ''}: it has {', '.join([*rows][:8])}."
-        )
+        of_entity = f" of {missing[0]!r}: it has {', '.join([*rows][:8]) or 'none'}" if entities else " yet"
+        raise TidemarkError(f"gold.{group.name}_anomalies has no rows{of_entity}.")
     newest = {entity: pc.max(_anomalies(of_entity)["window_end"].cast(pa.int64())).as_py() or 0 for entity, of_entity in rows.items()}
     ordered = sorted(rows, key=lambda entity: (-newest[entity], entity))
     drawn = ([*dict.fromkeys(entities)] or [entity for entity in ordered if newest[entity]] or ordered)[:MAX_ENTITIES]
@@ -129,8 +128,9 @@ def _draw_labelled(panel: Axes, history: History) -> None:
     at, scores = history.series.ends.astype("datetime64[us]"), history.raised.scores
     judged = slice(history.begin, None)
     for fault in (fault for fault in history.faults if fault.ends_at >= history.series.ends[history.begin]):
-        begin, end = (np.datetime64(instant, "us") for instant in (fault.begins_at, fault.ends_at))
-        panel.axvspan(begin, end, color=FAULT, linewidth=0)  # type: ignore[arg-type]
+        span = np.clip([fault.begins_at, fault.ends_at], history.series.ends[history.begin], history.series.ends[-1])  # axes end there
+        begin, end = span.astype("datetime64[us]")
+        panel.axvspan(begin, end, color=FAULT, linewidth=0)
         panel.annotate(
             fault.kind, (begin, 1), (2, -9), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7.5, color=PALE
         )

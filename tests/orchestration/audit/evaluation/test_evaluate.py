@@ -44,6 +44,10 @@ def test_labelled_faults_are_found_and_ways_that_know_nothing_stand_beside(folde
         ("labels.json", "[", "labels.json cannot be read: "),
         ("labels.json", '{"none.csv": []}', "none.csv cannot be read: "),
         ("labels.json", '{"one.csv": [["soon", "later"]]}', "labels.json has a window of one.csv that is none: ['soon', 'later']."),
+        ("labels.json", '{"one.csv": null}', "labels.json has a window of one.csv that is none: None."),
+        ("labels.json", '{"one.csv": [["2026-01-06", "2026-01-05"]]}', "labels.json has a window of one.csv that ends before it begins"),
+        ("one.csv", "timestamp,value\n,1\n", "one.csv cannot be read: a row has no time."),
+        ("one.csv", "timestamp,value\n" + "2026-01-05 00:00:00,1\n" * 200, "one.csv has rows that are not in order of time"),
         ("one.csv", "timestamp,value\nsoon,1\n", "one.csv cannot be read: "),
         ("one.csv", "timestamp,value\n2026-01-05 00:00:00,1\n", "one.csv has 1 rows; at least 100 are needed"),
     ],
@@ -54,3 +58,21 @@ def test_what_is_no_labelled_series_is_told_by_its_file(folder: Path, tidemark: 
     assert answer.code == 4
     assert said in answer.err
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("odd", ["", "inf", "-inf", "nan", "1e308"])
+def test_features_that_are_no_numbers_while_it_learns_raise_nothing(folder: Path, tidemark: Tidemark, odd: str) -> None:
+    for name in ("one.csv", "line/two.csv"):
+        head, *rows = (folder / name).read_text().splitlines()
+        first = [f"{row.partition(',')[0]}{f',{odd}' * row.count(',')}" for row in rows[:200]]
+        (folder / name).write_text("\n".join([head, *first, *rows[200:]]) + "\n")
+    said = tidemark("evaluate", folder, "--format", "json")
+    assert said.code == 0, said.err
+
+
+def test_a_file_with_fewer_rows_to_learn_from_than_lags_raises_nothing(folder: Path, tidemark: Tidemark) -> None:
+    rows = (folder / "line/two.csv").read_text().splitlines()[:106]
+    (folder / "line/two.csv").write_text("\n".join(rows) + "\n")
+    (folder / "labels.json").write_bytes(b'\xef\xbb\xbf{"line/two.csv": []}')
+    (default, *_) = tidemark("evaluate", folder, "--format", "json").rows
+    assert (default["faults"], default["false_alarms"]) == (0, 0)

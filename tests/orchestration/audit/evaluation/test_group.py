@@ -63,6 +63,14 @@ def test_the_picture_has_a_panel_for_each_labelled_entity(conf: Path, tmp_path: 
     assert (tmp_path / "faults.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_labels_as_a_spreadsheet_writes_them_and_of_all_times_are_read_and_drawn(conf: Path, tmp_path: Path, tidemark: Tidemark) -> None:
+    of_ever = "oven-01,0001-01-01T00:00:00+14:00,9999-12-31T23:00:00-14:00,spike,"
+    (tmp_path / "labels.csv").write_text(f"\ufeff{labels(*FAULTS)}{of_ever}\n", "utf-8")
+    said = tidemark("--conf", conf, "evaluate", "kitchen", "--labels", tmp_path / "labels.csv", "--plot", tmp_path / "faults.png")
+    assert said.code == 0, said.err
+    assert "1 of 3 labels are of times that are not judged" in said.err
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
@@ -87,3 +95,16 @@ def test_a_name_that_is_no_group_and_a_group_without_anomalies_are_told(conf: Pa
     (tmp_path / "labels.csv").write_text(labels(*FAULTS))
     said = tidemark("--conf", conf, "evaluate", "attic", "--labels", tmp_path / "labels.csv")
     assert "gold.attic_anomalies is not there yet: write `anomalies: {}` at the group" in said.err
+
+
+def test_a_group_of_which_nothing_is_judged_yet_is_told(conf: Path, tmp_path: Path, tidemark: Tidemark) -> None:
+    groups, written = conf / "groups.yml", (conf / "groups.yml").read_text()
+    (tmp_path / "labels.csv").write_text(labels(*FAULTS))
+    groups.write_text(written + "  cellar: {metrics: [temperature], stream: plant, vector: {entity: device}, anomalies: {}}\n")
+    said = tidemark("--conf", conf, "evaluate", "cellar", "--labels", tmp_path / "labels.csv")
+    assert "gold.cellar_anomalies has no entity 'oven-01': it has none." in said.err
+    said = tidemark("--conf", conf, "plot", "cellar", "--anomalies", "--output", tmp_path / "cellar.png")
+    assert "gold.cellar_anomalies has no rows yet." in said.err
+    groups.write_text(written + "  cellar: {metrics: [temperature], vector: {entity: device}, anomalies: {}}\n")
+    assert "the snapshot has no vectors of cellar yet: go on with" in tidemark("--conf", conf, "train", "cellar").err
+    groups.write_text(written)
