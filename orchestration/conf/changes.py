@@ -82,6 +82,8 @@ def consequence_of(path: SettingPath) -> Consequence:
             is_for_all = True
         case "metrics", _, key, *_:
             is_for_all = key != "label"
+        case "groups", _, "anomalies", key, *_:
+            is_for_all = key == "quiet_hours"  # the others are of models that are trained from now on, and a replay keeps models
         case "groups", _, key, *_:
             is_for_all = key not in {"label", "lateness_seconds", "idle_close_seconds"}
         case "devices", _, key:
@@ -124,7 +126,7 @@ def line_of(folder: Path | None, path: SettingPath) -> str:
 def _differing(path: SettingPath, was: Any, now: Any) -> Iterator[tuple[SettingPath, Any, Any]]:
     if json.dumps(was) == json.dumps(now):
         return
-    if is_entry(path) and not (was and now):
+    if (is_entry(path) and not (was and now)) or not (was or now):  # `{}` is a setting, as of anomalies
         yield path, was, now
         return
     was, now = ({} if value is None and isinstance(other, dict) else value for value, other in ((was, now), (now, was)))
@@ -148,7 +150,7 @@ def is_order(path: SettingPath) -> bool:
 
 
 def _shown(value: Any, path: SettingPath) -> str:
-    if value in (None, {}, []):
+    if value in (None, []):
         return NOT_SET
     if path[2:3] == ("code",):  # the source of a decoder of the user's
         return f"one with the digest {sha256(json.dumps(value).encode()).hexdigest()[:8]}"

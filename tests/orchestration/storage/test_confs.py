@@ -119,6 +119,26 @@ def test_check_says_of_each_change_when_it_holds_and_where_it_is_written(
     assert ("The lake cannot go on with that" in lines[-1]) == (change.holds in {HELD, LAKE})
 
 
+@pytest.mark.parametrize(
+    ("anomalies", "line", "consequence"),
+    [
+        ("{}", "kitchen.anomalies was not set, and is {} now", Consequence.FOR_ALL),
+        ("{learning_seconds: 3}", "kitchen.anomalies.learning_seconds was not set, and is 3 now", Consequence.FROM_NOW),
+        ("{quiet_hours: {zone: UTC}}", "kitchen.anomalies.quiet_hours.zone was not set, and is UTC now", Consequence.FOR_ALL),
+    ],
+)
+def test_check_says_that_a_group_is_judged_and_when_settings_of_its_models_hold(
+    anomalies: str, line: str, consequence: Consequence, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_plant(tmp_path)
+    begun(load(folder))
+    groups = folder / "groups.yml"
+    groups.write_text(groups.read_text().replace("power]}}", f"power]}}, anomalies: {anomalies}}}"))
+    exit_code(["--conf", str(folder), "check"])
+    *_, heading, change = told(capsys)
+    assert (heading, change.endswith(f": {line}")) == (f"{consequence}:", True)
+
+
 def test_the_table_of_the_page_has_these_changes() -> None:
     page = (ROOT / "conf" / "README.md").read_text(encoding="utf-8")
     rows = [(row["change"], row["holds"]) for row in TABLE.finditer(page) if row["holds"] in HEADINGS]
