@@ -42,11 +42,13 @@ def values_of(device: int, count: int) -> npt.NDArray[np.float64]:
     return np.stack([200 + 20 * heat, 5 + heat + noise.normal(size=count) * 0.05], axis=1)
 
 
-def vectors(lake: Lake, devices: Sequence[str], rows: Sequence[int], gold_batch: int, revision: int = 0) -> None:
-    """Append vectors of devices, by their numbers since START; power is filled in five of six. Amended ones are 30 higher."""
+def vectors(
+    lake: Lake, devices: Sequence[str], rows: Sequence[int], gold_batch: int, revision: int = 0, *, faulty: Sequence[int] = ()
+) -> None:
+    """Append vectors of devices, by their numbers since START; power is filled in five of six. Amended and faulty ones are 30 higher."""
     ends = START + (np.asarray(rows) + 1) * STEP
     for number, device in enumerate(devices):
-        values = values_of(number, 2000)[np.asarray(rows)] + 30 * revision
+        values = values_of(number, 2000)[np.asarray(rows)] + 30 * (revision + np.isin(rows, faulty)[:, None])
         columns = {
             "device_group": pa.repeat("kitchen", len(rows)),
             "entity": pa.repeat(device, len(rows)),

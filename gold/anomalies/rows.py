@@ -53,14 +53,15 @@ class Chain:
 
 @dataclass(frozen=True)
 class Judges:
-    """Whatever judges a group: features of its vectors, the step from one to the next in microseconds, models, quiet hours."""
+    """Whatever judges a group: features of its vectors, the step from one to the next in microseconds, models, quiet hours, each from an
+    end of a window on as models are."""
 
     group: str
     features: tuple[str, ...]
     step: int
     main: Chain
     shadow: Chain = field(default_factory=Chain)
-    quiet_hours: Hours | None = None
+    quiet_hours: Sequence[tuple[int, Hours | None]] = ()
 
     @property
     def width(self) -> int:
@@ -266,8 +267,12 @@ def _knows(model: Model, entity: str, features: Sequence[str]) -> bool:
     return is_trained and set(model.features) <= {*features}
 
 
-def _is_quiet(hours: Hours | None, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | bool:
-    return False if hours is None else np.array([is_within(hours, minute) for minute in (ends // MINUTE).tolist()])
+def _is_quiet(quiet: Sequence[tuple[int, Hours | None]], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    is_quiet = np.zeros(len(ends), bool)
+    for after, hours in quiet:
+        first = bisect_left(ends, after + 1)
+        is_quiet[first:] = [hours is not None and is_within(hours, minute) for minute in (ends[first:] // MINUTE).tolist()]
+    return is_quiet
 
 
 def _numbers(values: Floats) -> pa.Array:

@@ -4,6 +4,7 @@ A command asks that a model is put in force; the job that judges does so at the 
 judged already would be judged by another model.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from expectations.wording import hint
+from gold.alerts.spec import Hours
 from gold.anomalies.model import Model, from_table, to_table
 from gold.flows.slices import THE_BEGINNING
 from orchestration.conf.model import Conf
@@ -30,14 +32,16 @@ from orchestration.stores.store import ChangedError, Condition
 from orchestration.utc import from_micros, to_micros
 
 MAIN, SHADOW = "main", "shadow"
-BEGUN, TRAINED, ASKED, IN_FORCE = "begun", "trained", "asked for", "in force"
+BEGUN, TRAINED, ASKED, IN_FORCE, QUIET = "begun", "trained", "asked for", "in force", "quiet hours"
+NO_HOURS = "null"
 
 
 @dataclass(frozen=True)
 class ModelEvent:
-    """Grain: a group that was begun with; a model that was trained, or is asked for, or came in force.
+    """Grain: a group that was begun with, or has other quiet hours; a model that was trained, or is asked for, or came in force.
 
-    Of `begun` `after`: only vectors whose windows end after it are judged; null: all.
+    Of `begun` `after`: only vectors whose windows end after it are judged; null: all. Of `quiet hours`, these in `conf`, `null` for none:
+    they hold for vectors whose windows end after `after`, until others come.
     `role`: main, or shadow: judged beside the main one, for comparison; empty of `trained`. Of `in force` `after`: vectors whose windows
     end after it are judged by the model until another one comes; null: from the first vector on; of `asked for`: the earliest that may
     be. An empty `model_id`: none is in force from then. Of `trained`: `detector`, `features`, `snapshot_id` (null: the vectors that were
@@ -96,12 +100,23 @@ def read_model(lake: Location, model_id: str, digest: str) -> Model:
 def in_force(events: Iterable[ModelEvent], role: str = MAIN) -> list[tuple[int, str]]:
     """Return the models of a group in order of time: after which end of a window each is in force, in microseconds since 1970.
 
-    `events`: of the group, in order of `at`; one replaces those before it that would come in force at the same time or later.
+    `events`: of the group, in order of `at`.
     """
-    chain = list[tuple[int, str]]()
-    for event in (event for event in events if (event.event, event.role) == (IN_FORCE, role)):
+    return [(after, event.model_id) for after, event in _in_order(events, (IN_FORCE, role))]
+
+
+def quiet_hours(events: Iterable[ModelEvent]) -> list[tuple[int, Hours | None]]:
+    """Return the quiet hours of a group in order of time, as `in_force` does models."""
+    hours = ((after, json.loads(event.conf)) for after, event in _in_order(events, (QUIET, "")))
+    return [(after, settings and Hours(**settings)) for after, settings in hours]
+
+
+def _in_order(events: Iterable[ModelEvent], kind: tuple[str, str]) -> list[tuple[int, ModelEvent]]:
+    """Return the events of an event and role; one replaces those before it that would hold from the same time on or later."""
+    chain = list[tuple[int, ModelEvent]]()
+    for event in (event for event in events if (event.event, event.role) == kind):
         after = THE_BEGINNING if event.after is None else to_micros(event.after)
-        chain = [*(before for before in chain if before[0] < after), (after, event.model_id)]
+        chain = [*(before for before in chain if before[0] < after), (after, event)]
     return chain
 
 

@@ -4,6 +4,7 @@ Vectors are those of gold.vectors, which `verify` compares in the same run. Wher
 from what came in time for them. Instants are microseconds since 1970.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from operator import itemgetter
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gold.alerts.spec import Hours
 from gold.windows.spec import Group
 from orchestration.audit.verify.anomaly_chains import AGAIN, EXPECTED, IN_TIME, Models, Rules, Vectors, rows_of_entity
 from orchestration.audit.verify.anomaly_scores import UNSEEN, stored_model
@@ -102,13 +104,13 @@ def _of_lost(group: Group, lost: LostModelError) -> Outcome:
 def _rules(conf: Conf, group: Group) -> tuple[Rules, int]:
     """Return how a group is judged, and the end of a window behind which it is."""
     assert group.vector
-    assert group.anomalies
     of_group = [event for event in rows_of(path_of(conf.lake, "gold.models")) if event["device_group"] == group.name]
     events = sorted(of_group, key=itemgetter("at"))
     main, shadow = (_models(conf.lake, events, role) for role in ("main", "shadow"))
     step = step_seconds(group, group.vector, conf.metrics) * 1_000_000
     since = next((_after(event) for event in events if event["event"] == "begun"), BEGINNING)
-    return Rules(group.vector.features, step, main, shadow, group.anomalies.quiet_hours), since
+    hours = [(_after(event), json.loads(event["conf"])) for event in events if event["event"] == "quiet hours"]
+    return Rules(group.vector.features, step, main, shadow, [(after, of_conf and Hours(**of_conf)) for after, of_conf in hours]), since
 
 
 def _models(lake: Location, events: Sequence[Mapping[str, Any]], role: str) -> Models:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gold.alerts.spec import Hours
-from orchestration.audit.verify.anomaly_scores import PAST, Array, State, StoredModel, Verdicts, explained, judged, state_after
+from orchestration.audit.verify.anomaly_scores import PAST, Array, Quiet, State, StoredModel, Verdicts, explained, judged, state_after
 
 REACH = 60
 """Steps of a block of time. Vectors of a block with an amended one are judged again, and those of the next one."""
@@ -49,13 +48,14 @@ class Vectors(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """How vectors of a group are judged. `step`: from one vector to the next; `main`, `shadow`: models of both roles."""
+    """How vectors of a group are judged. `step`: from one vector to the next; `main`, `shadow`: models of both roles; `quiet_hours`: from
+    an end of a window on, as models."""
 
     features: Sequence[str]
     step: int
     main: Models
     shadow: Models
-    quiet_hours: Hours | None = None
+    quiet_hours: Quiet = ()
 
 
 @dataclass

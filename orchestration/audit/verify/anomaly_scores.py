@@ -20,6 +20,8 @@ from orchestration.audit.verify.alert_hours import MINUTE, is_within
 from orchestration.audit.verify.novelty import Novelty
 
 Array = npt.NDArray[np.float64]
+Quiet = Sequence[tuple[int, Hours | None]]
+"""After which end of a window quiet hours hold, in order of time."""
 DAY = 86_400_000_000
 MEAN_OF, HELD_FOR, PAST = 10, 10, 20
 """Vectors before one: in its mean, for which a value stands in for a hole, and that it is judged by."""
@@ -80,7 +82,7 @@ class State:
     model: StoredModel
     fitted: Mapping[str, Any]
     means: list[float]
-    quiet_hours: Hours | None
+    quiet_hours: Quiet
     rise: float = 0.0
     score: float = 0.0
     ago: float = 1e9
@@ -94,7 +96,8 @@ class State:
         return np.array([threshold for threshold, _ in every]), np.array([is_alarm for _, is_alarm in every], bool)
 
     def _alarm(self, score: float, end: int) -> tuple[float, bool]:
-        is_quiet = self.quiet_hours is not None and is_within(self.quiet_hours, end // MINUTE)
+        hours = next((hours for after, hours in reversed(self.quiet_hours) if after < end), None)
+        is_quiet = hours is not None and is_within(hours, end // MINUTE)
         rule, self.ago = self.model.rule, self.ago + 1
         raised = self.rise * math.exp(-self.ago / rule["decay"])
         threshold = rule["threshold"] + raised
@@ -104,7 +107,7 @@ class State:
         return threshold, is_alarm
 
 
-def state_after(before: State | None, model: StoredModel, entity: str, quiet_hours: Hours | None = None) -> State:
+def state_after(before: State | None, model: StoredModel, entity: str, quiet_hours: Quiet = ()) -> State:
     """Return the state with which a model begins: that of the vector before, if it is of a model like this one."""
     fitted = model.entities.get(entity, {})
     levels = [family["ends"][1] for family in fitted.get("families", ())]

@@ -28,7 +28,7 @@ from orchestration.jobs.gold.slices import ending, most_rows, of_groups_ending
 from orchestration.jobs.gold.training import step_of
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.delta import ask, literal, open_table, written_by
-from orchestration.storage.models import MAIN, SHADOW, TRAINED, ModelEvent, begun_after, events_by_group, in_force, read_model
+from orchestration.storage.models import MAIN, SHADOW, TRAINED, ModelEvent, begun_after, events_by_group, in_force, quiet_hours, read_model
 from orchestration.storage.positions import JUDGED, FlowPosition, FlowStep
 
 SLICE_ROWS = 200_000
@@ -132,7 +132,6 @@ class JudgedStream:
 
 def judges_of(conf: Conf, group: Group, events: Sequence[ModelEvent]) -> Judges:
     """Return whatever judges a group; TidemarkError where the file of a model is gone."""
-    assert group.anomalies
     digests = {event.model_id: event.digest for event in events if event.event == TRAINED}
 
     def chain(role: str) -> Chain:
@@ -140,7 +139,7 @@ def judges_of(conf: Conf, group: Group, events: Sequence[ModelEvent]) -> Judges:
         of_role = [(model_id, read_model(conf.lake, model_id, digests.get(model_id, ""))) if model_id else None for _, model_id in models]
         return Chain([after for after, _ in models], of_role)
 
-    return Judges(group.name, features_of_vector(group), step_of(conf, group), chain(MAIN), chain(SHADOW), group.anomalies.quiet_hours)
+    return Judges(group.name, features_of_vector(group), step_of(conf, group), chain(MAIN), chain(SHADOW), quiet_hours(events))
 
 
 def features_of_vector(group: Group) -> tuple[str, ...]:

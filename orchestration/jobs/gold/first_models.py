@@ -1,7 +1,9 @@
 """Models that come in force at the beginning of a slice: those that were asked for, and the first ones of groups."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+import msgspec
 import pyarrow as pa
 
 from gold.anomalies.model import NOVELTY, RESIDUAL
@@ -17,6 +19,8 @@ from orchestration.storage.models import (
     IN_FORCE,
     MAIN,
     MODELS,
+    NO_HOURS,
+    QUIET,
     SHADOW,
     ModelEvent,
     begun_after,
@@ -33,7 +37,7 @@ def prepared(conf: Conf, groups: Sequence[Group], vectors: OpenTable, after: int
     Returns until when the slice may reach: up to `until`, or to where a group has learned for long enough.
     """
     events = events_by_group(conf.lake)
-    _append(conf, events, [event for group in groups for event in _asked_for(group.name, events[group.name], after)])
+    _append(conf, events, [event for group in groups for event in _asked_for(group, events[group.name], after)])
     for group in groups:
         if begins_as_novelty(group) and not in_force(events[group.name]):
             novelty = train(conf, group, vectors, after, NOVELTY)
@@ -51,14 +55,18 @@ def _append(conf: Conf, events: Mapping[str, list[ModelEvent]], new: Sequence[Mo
         events[event.device_group].append(event)
 
 
-def _asked_for(group: str, events: Sequence[ModelEvent], after: int) -> Iterator[ModelEvent]:
+def _asked_for(group: Group, events: Sequence[ModelEvent], after: int) -> Iterator[ModelEvent]:
+    assert group.anomalies
     if begun_after(events) is None:
-        yield event_of(group, BEGUN, after)
+        yield event_of(group.name, BEGUN, after)
+    hours = msgspec.json.encode(group.anomalies.quiet_hours).decode()
+    if hours != next((event.conf for event in reversed(events) if event.event == QUIET), NO_HOURS):
+        yield replace(event_of(group.name, QUIET, after), conf=hours)
     for role in (MAIN, SHADOW):
         of_role = [event for event in events if event.role == role]
         if of_role and of_role[-1].event == ASKED:
             earliest = THE_BEGINNING if of_role[-1].after is None else to_micros(of_role[-1].after)
-            yield event_of(group, IN_FORCE, max(after, earliest), of_role[-1].model_id, role)
+            yield event_of(group.name, IN_FORCE, max(after, earliest), of_role[-1].model_id, role)
 
 
 def _learns(group: Group, events: Sequence[ModelEvent]) -> bool:

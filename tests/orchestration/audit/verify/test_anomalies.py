@@ -26,13 +26,15 @@ from orchestration.audit.verify.anomaly_scores import StoredModel, stored_model
 from orchestration.audit.verify.compare import Outcome
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.audit.verify.store import opened
+from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from orchestration.service.lake_findings import of_models
-from tests.judged_lake import STEP, follow, lake_of, vectors
+from tests.judged_lake import START, STEP, follow, lake_of, vectors
 from tests.lakes import recorded, rewrite
+from tests.orchestration.jobs.killed import killed
 
 FEATURES = ("temperature", "power", "vibration", "door", "level")
-NIGHT = Hours("Europe/Berlin", begin=22 * 60, end=6 * 60)
+NIGHT, NOON = Hours("Europe/Berlin", begin=22 * 60, end=6 * 60), Hours("Asia/Tokyo", begin=11 * 60, end=15 * 60)
 MINUTE, DAY = 60_000_000, 86_400_000_000
 SAME = ("window_start", "window_end", "is_anomaly", "reason", "model")
 NUMBERS = ("score", "threshold", "shadow_score", "expected", "band", "share")
@@ -107,12 +109,12 @@ def assert_alike(ours: Rows, theirs: Rows) -> None:
     count=st.integers(1, 5),
     step=st.sampled_from([10 * MINUTE, 60 * MINUTE, DAY]),
     roles=st.tuples(*[st.lists(st.sampled_from([*MODELS, "none"]), max_size=4)] * 2),
-    quiet=st.sampled_from([None, NIGHT]),
+    quiet=st.lists(st.sampled_from([None, NIGHT, NOON]), max_size=3),
     late=st.integers(0, 4),
     gap=st.sampled_from([0, 100]),
 )
 def test_rows_are_those_of_gold(  # noqa: PLR0917
-    seed: int, count: int, step: int, roles: tuple[list[str], list[str]], quiet: Hours | None, late: int, gap: int
+    seed: int, count: int, step: int, roles: tuple[list[str], list[str]], quiet: list[Hours | None], late: int, gap: int
 ) -> None:
     """Models come in force one after another, in both roles. Of the late rows the first may be the only ones of their window. `gap`: steps
     without a vector."""
@@ -126,13 +128,14 @@ def test_rows_are_those_of_gold(  # noqa: PLR0917
         for after, names, made in zip(cuts, roles, models, strict=True)
     ]
     own = [[(at, of_one and of_one[1]) for at, of_one in zip(after, made, strict=True)] for after, made in zip(cuts, models, strict=True)]
+    hours = [(-DAY if n == 0 else int(known.ends[70 * n]), of_part) for n, of_part in enumerate(quiet)]
     amended = sorted({int(end) for end in noise.choice(known.ends, late)})
     changed = known.values + 5.0 * np.isin(known.ends, amended)[:, None]
     is_early: npt.NDArray[np.bool_] = ~np.isin(known.ends, amended[: noise.integers(2)])
     in_time, newest = (Vectors(known.ends - step, known.ends, values) for values in (known.values, changed))
     assert_alike(
-        of_verify(Rules(features, step, own[0], own[1], quiet), in_time[is_early], newest, amended),
-        of_gold(Judges("kitchen", features, step, gold[0], gold[1], quiet), in_time[is_early], newest, amended),
+        of_verify(Rules(features, step, own[0], own[1], hours), in_time[is_early], newest, amended),
+        of_gold(Judges("kitchen", features, step, gold[0], gold[1], hours), in_time[is_early], newest, amended),
     )
 
 
@@ -160,6 +163,20 @@ def test_a_changed_row_a_lost_one_and_one_that_is_surplus_are_named(lake: Lake, 
     surplus = rows.slice(799).set_column(rows.schema.get_field_index("window_start"), "window_start", later)
     rewrite(lake, "gold.kitchen_anomalies", pa.concat_tables([changed.slice(1), surplus]))
     assert sorted(difference.what for difference in outcome(lake, tmp_path).first) == ["differs", "missing", "surplus"]
+
+
+def test_quiet_hours_that_change_hold_from_the_next_windows_on(lake: Lake, tmp_path: Path) -> None:
+    """Though the slice that a killed run began is repeated with them."""
+    vectors(lake, ("oven-1", "oven-2"), range(400, 500), 1, faulty=range(450, 455))
+    with killed(Point.FLOW_BEGUN):
+        follow(lake, 1, 500)
+    quiet = lake_of(tmp_path, quiet_hours=Hours("UTC", begin=0, end=0))
+    vectors(quiet, ("oven-1", "oven-2"), range(500, 600), 2, faulty=range(550, 555))
+    follow(quiet, 2, 600)
+    assert outcome(quiet, tmp_path).differences == 0
+    told = recorded(quiet, "gold.kitchen_anomalies").filter(pc.field("is_anomaly"))["window_end"].cast(pa.int64()).to_numpy()
+    assert ({(end - START) // STEP - 1 for end in told.tolist()} & {*range(450, 455)}) != set()
+    assert told.max() < START + 500 * STEP
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:-9])], ids=["lost", "cut"])
