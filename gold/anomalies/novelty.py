@@ -29,6 +29,8 @@ TINY, TOP, MEMORY, MOST = 1e-3, 0.005, 12, 6.0
 CENTRES = np.sinh((np.arange(BINS) - BINS // 2) * BIN / 2) * 2
 CHORDS = 2 * np.abs(np.sin(np.pi * np.arange(HOURS) / HOURS))
 HOUR = 3_600_000_000
+LEAST_SPREAD = 1e-50
+"""The largest value is so many times as large that its square is a number yet."""
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Memory:
         values = np.array([value for value, _ in self.first])
         low, middle, high = np.percentile(values, [5, 50, 95])
         spread = max((high - low) / 3.3, 0.3 * values.std())
-        self.middle, self.spread = float(middle), float(spread if spread > 0 else max(abs(values[0]) * 0.01, 1e-6))
+        self.middle, self.spread = float(middle), float(max(spread, LEAST_SPREAD) if spread > 0 else max(abs(values[0]) * 0.01, 1e-6))
         first, self.first = self.first, []
         for value, hour in first:
             self._next(value, hour)

@@ -12,6 +12,7 @@ VALUES, WIDTH = 500, 0.1
 LEVELS, LEAST, LEVEL = 400, -14.0, 0.07
 """Bins of logarithms of measures."""
 LEAST_MEASURE, TOP, LASTING, MOST = 1e-3, 0.005, 12, 6.0
+LEAST_SPREAD = 1e-50
 MEASURES = 4
 CENTRES = 2 * np.sinh(np.arange(-VALUES, VALUES + 1) * WIDTH / 2)
 
@@ -48,7 +49,7 @@ class Novelty:
     def _learn(self, values: list[float]) -> None:
         low, middle, high = (float(quantile) for quantile in np.quantile(values, [0.05, 0.5, 0.95]))
         spread = max((high - low) / 3.3, 0.3 * float(np.std(values)))
-        self.scale = middle, spread if spread > 0 else max(abs(values[0]) / 100, 1e-6)
+        self.scale = middle, max(spread, LEAST_SPREAD) if spread > 0 else max(abs(values[0]) / 100, 1e-6)
         for value, hour in self.first:
             self._judge(value, hour)
 

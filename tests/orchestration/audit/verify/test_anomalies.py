@@ -139,6 +139,17 @@ def test_rows_are_those_of_gold(  # noqa: PLR0917
     )
 
 
+@pytest.mark.parametrize("later", [1.0, 9e99, -0.0, 2.0**53 + 1])
+def test_a_feature_that_learns_from_the_smallest_numbers_is_judged_alike(later: float) -> None:
+    ends, noise = np.arange(1, 401) * 10 * MINUTE, np.random.default_rng(0)
+    values = np.where(ends[:, None] < ends[300], 5e-324 * noise.integers(0, 5, (400, 1)), later * noise.integers(1, 3, (400, 1)))
+    (model, stored), rows = trained("novel", FEATURES[:1], 10 * MINUTE), Vectors(ends - 10 * MINUTE, ends, values)
+    judges = Judges("kitchen", FEATURES[:1], 10 * MINUTE, Chain([-DAY], [("novel", model)]))
+    ours = of_verify(Rules(FEATURES[:1], 10 * MINUTE, [(-DAY, stored)], []), rows, rows, [])
+    assert_alike(ours, of_gold(judges, rows, rows, []))
+    assert any(row["score"] for row in ours.values())
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Two ovens that are judged after two days, without late rows."""
