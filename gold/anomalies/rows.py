@@ -27,7 +27,8 @@ from gold.schema import ANOMALIES, BESIDE
 REACH = 60
 """Steps of a block: in so many the score of a family has halved 20 times."""
 LEARNING, TOO_FEW = "learning", "too few features"
-LEAST_SHARE, MANY = 0.05, 10_000
+LEAST_SHARE, MANY, TOO_MANY = 0.05, 10_000, 1e12
+"""TOO_MANY: from there on nobody reads all digits, and the last ones are noise."""
 ROW = pa.schema([*(named for named in ANOMALIES if named.name not in {"revision", "gold_batch"}), *BESIDE["anomalies"]])
 """Columns of a row without its revision and batch."""
 CARRY = ROW.field("carry").type
@@ -209,7 +210,7 @@ def _explained(feature: str, value: float, expected: float, band: float) -> str:
 
 
 def _text(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= MANY else f"{number:.4g}"
+    return f"{number:.4g}" if abs(number) < MANY else f"{number:,.0f}" if abs(number) < TOO_MANY else f"{number:.8g}"
 
 
 def _by(judges: Judges, chain: Chain, entity: str, vectors: Vectors, before: tuple[Floats, Left]) -> tuple[_Columns, Left]:

@@ -12,6 +12,7 @@ from gold.anomalies.judging import PAST, Judged, judge
 from gold.anomalies.model import Model, Series, from_table, to_table, train
 from gold.anomalies.nab import counted
 from gold.anomalies.novelty import Memory
+from gold.anomalies.rows import explained
 from gold.anomalies.tail import Floats, tail_of
 
 STEP = 600_000_000
@@ -188,3 +189,9 @@ def test_a_clock_that_jumps_changes_the_season_and_ends_nothing(model: Model) ->
     series = plant(100, 7, 1500)
     jumped = Series(np.where(np.arange(100) < 50, series.ends, series.ends + 400 * 86_400_000_000), series.values)
     assert np.isfinite(judge(model, "oven-1", jumped, series.values[:0], None).scores).sum() > 90
+
+
+def test_a_reason_has_as_many_digits_as_people_read() -> None:
+    for value, text in ((1.5, "1.5"), (123_456.7, "123,457"), (1_764_422_400_123_456_789.0, "1.7644224e+18"), (-9.99e99, "-9.99e+99")):
+        one = np.array([value])
+        assert explained(("bytes",), one, one, one, np.ones(1)) == f"bytes {text}, expected {text} ± {text} (100 % of the score)"

@@ -157,7 +157,7 @@ def _instead_of(expected: float, band: float) -> str:
 
 
 def _text(number: float) -> str:
-    return format(number, ",.0f" if abs(number) >= 10_000 else ".4g")
+    return format(number, ".8g" if abs(number) >= 1e12 else ",.0f" if abs(number) >= 10_000 else ".4g")
 
 
 def _shares(weights: Array) -> tuple[Array, Array]:
