@@ -6,9 +6,9 @@ judged already would be judged by another model.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -29,7 +29,7 @@ from orchestration.storage.log import Log
 from orchestration.storage.positions import FLOWS, JUDGED
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.stores.store import ChangedError, Condition
-from orchestration.utc import from_micros, to_micros
+from orchestration.utc import EPOCH, MICROSECOND, from_micros, to_micros
 
 MAIN, SHADOW = "main", "shadow"
 BEGUN, TRAINED, ASKED, IN_FORCE, QUIET = "begun", "trained", "asked for", "in force", "quiet hours"
@@ -128,6 +128,12 @@ def events_by_group(lake: Location) -> Mapping[str, list[ModelEvent]]:
     return by_group
 
 
+def append_events(lake: Location, events: Sequence[ModelEvent]) -> None:
+    """Append rows behind those that are there, though the clock of this host may be behind that of another, or have gone back."""
+    newest = max((before.at for before in MODELS.newest(lake, 1)), default=EPOCH)
+    MODELS.append(lake, [replace(event, at=max(event.at, newest + number * MICROSECOND)) for number, event in enumerate(events, 1)])
+
+
 def event_of(group: str, event: str, after: int, model_id: str = "", role: str = "") -> ModelEvent:
     """Return a row that says what holds behind an instant, in microseconds since 1970."""
     return ModelEvent(datetime.now(UTC), group, model_id, event, role, None if after == THE_BEGINNING else from_micros(after))
@@ -160,7 +166,7 @@ def _ask(conf: Conf, group: str, model_id: str, role: str) -> None:
     """Ask for vectors behind those that are judged: a replay that comes before the next slice judges these as they were."""
     snapshot, stream = find_snapshot(conf.lake), conf.stream_of.get(group)
     judged = snapshot.closed_until.get(f"{FLOWS}/{JUDGED}/{stream}") if snapshot else None
-    MODELS.append(conf.lake, [event_of(group, ASKED, THE_BEGINNING if judged is None else to_micros(judged), model_id, role)])
+    append_events(conf.lake, [event_of(group, ASKED, THE_BEGINNING if judged is None else to_micros(judged), model_id, role)])
 
 
 def listed(lake: Location) -> list[dict[str, Any]]:

@@ -18,11 +18,11 @@ from orchestration.storage.models import (
     BEGUN,
     IN_FORCE,
     MAIN,
-    MODELS,
     NO_HOURS,
     QUIET,
     SHADOW,
     ModelEvent,
+    append_events,
     begun_after,
     event_of,
     events_by_group,
@@ -50,7 +50,7 @@ def prepared(conf: Conf, groups: Sequence[Group], vectors: OpenTable, after: int
 
 def _append(conf: Conf, events: Mapping[str, list[ModelEvent]], new: Sequence[ModelEvent]) -> None:
     """Append rows to gold.models and to those that were read, which are not read again."""
-    MODELS.append(conf.lake, new)
+    append_events(conf.lake, new)
     for event in new:
         events[event.device_group].append(event)
 
@@ -94,5 +94,5 @@ def _first_residual(conf: Conf, group: Group, vectors: OpenTable, first: int, af
     detector = detector_for(group, vectors, after)
     trained = train(conf, group, vectors, after, detector) if detector == RESIDUAL else None
     if trained:
-        MODELS.append(conf.lake, [event_of(group.name, IN_FORCE, after, trained.model_id, MAIN)])
+        append_events(conf.lake, [event_of(group.name, IN_FORCE, after, trained.model_id, MAIN)])
     return None

@@ -25,7 +25,7 @@ from orchestration.storage.bindings import changed_plan
 from orchestration.storage.confs import refusal
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
-from orchestration.storage.models import MODELS, TRAINED, ModelEvent, write_model
+from orchestration.storage.models import TRAINED, ModelEvent, append_events, write_model
 from orchestration.storage.row_pieces import gather
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
@@ -98,7 +98,7 @@ def train(conf: Conf, group: Group, vectors: OpenTable, until: int, detector: st
         version=version("tidemark"),
         digest=digest,
     )
-    MODELS.append(conf.lake, [event])
+    append_events(conf.lake, [event])
     return event
 
 

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -153,6 +154,19 @@ def test_a_model_that_is_asked_for_judges_from_the_next_slice_on_and_alarms_go_o
     vectors(lake, OVENS, range(700, 710), 2)
     follow(lake, 2, 710)
     assert [row["model"] for row in rows_of(lake, "in time").values()].count("kitchen-1") == 2 * (600 - 2 * DAY - 1) + 2 * 10
+
+
+def test_a_model_that_is_asked_for_comes_in_force_though_the_clock_is_behind(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(400), 0)
+    follow(lake, 0, 400)
+    MODELS.replace(lake.conf.lake, [replace(event, at=event.at + timedelta(days=1)) for event in MODELS.rows(lake.conf.lake)])
+    trained = train(lake.conf, lake.conf.groups["kitchen"], open_table(lake.table_path("gold.vectors")), START + 300 * STEP, "residual")
+    assert trained
+    ask_for(lake.conf, trained.model_id)
+    vectors(lake, OVENS, range(400, 410), 1)
+    follow(lake, 1, 410)
+    assert [row["model"] for row in rows_of(lake).values()].count("kitchen-2") == 2 * 10
 
 
 def test_models_after_a_replay_judge_the_windows_that_they_judged(whole: Lake, tmp_path: Path) -> None:
