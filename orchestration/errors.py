@@ -15,6 +15,7 @@ WAYS_OUT = {
     errno.EIO: "cannot be used: the disk fails; look at the log of the system",
 }
 """Errors of the machine, and what to do about them: the words behind the name of the file."""
+KEYS = "look at endpoint, region and keys: in `store` of pipeline.yml, or as this machine has them"
 EXTRAS = {
     "confluent_kafka": "kafka",
     "fastavro": "kafka",
@@ -70,6 +71,8 @@ def describe(error: Exception) -> str:
             return f"tidemark: {error}"
         case ModuleNotFoundError() if extra := EXTRAS.get((error.name or "").partition(".")[0]):
             return f"tidemark: the Python package of {error.name} is not installed: `pip install 'tidemark[{extra}]'`"
+        case OSError() if error.errno == errno.EIO and str(error.filename).startswith("s3://"):
+            return f"tidemark: {error.filename}: {error.strerror}; {KEYS}."
         case OSError() if way_out := _way_out(error):
             return f"tidemark: {error.filename or first_line(str(error))} {way_out}."
         case _:

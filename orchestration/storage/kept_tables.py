@@ -1,5 +1,7 @@
 """Open tables, of which the holder of a lake in a store keeps some: each opening takes five requests and more."""
 
+import re
+from errno import EIO
 from typing import Any, cast
 from weakref import ref
 
@@ -82,6 +84,11 @@ def asked(path: Location, version: int | None = None) -> _Table:
         raise NoTableError(NONE_THERE.format(path)) from error
     except DeltaError as error:
         raise damaged_log_error(path / LOG, error) from error
+    except OSError as error:
+        if path.store.is_disk:
+            raise
+        cause = re.sub(r"\x1b\[\d+m", "", str(error)).strip().rpartition("\u21b3")[2].strip(" .")  # the last of a chain of causes
+        raise OSError(EIO, f"the store cannot be asked: {cause}", str(path)) from error
 
 
 def following(path: Location, table: DeltaTable) -> DeltaTable:

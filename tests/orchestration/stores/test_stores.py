@@ -1,13 +1,17 @@
 """Disks and object stores alike: what a location is asked, and what is true after a write whose answer is lost."""
 
+from contextlib import closing
 from pathlib import Path, PurePosixPath
+from socket import socket
 from threading import Barrier, Thread
 
 import pytest
 
+from orchestration.cli.app import exit_code
 from orchestration.location import Location, lake_at
 from orchestration.stores.object_store import ObjectStore
 from orchestration.stores.store import ChangedError, Condition
+from tests.collectors import write_conf
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
 from tests.s3_proxy import Fault, Proxy
 
@@ -112,3 +116,19 @@ def test_an_error_of_a_store_names_the_file_and_no_secret(store: Store, monkeypa
     with pytest.raises(OSError, match=r"s3://nowhere/lake/x") as refused:
         (lake / "x").read()
     assert "wrong-4711" not in str(refused.value)
+
+
+@pytest.mark.parametrize("command", ["check", "models"])
+def test_a_store_that_cannot_be_asked_is_said_with_what_to_look_at(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = write_conf(tmp_path, plant="path: ./landing")
+    with closing(socket()) as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        store = f'{{endpoint: "http://127.0.0.1:{unheard.getsockname()[1]}", access_key: "${{env:KEY}}", secret_key: "${{env:SECRET}}"}}'
+        (conf / "pipeline.yml").write_text(f"pipeline: plant\nlake: s3://plant/lake\nstore: {store}\npolicy: {{lateness_seconds: 600}}\n")
+        exit_code(["--conf", str(conf), command])
+    said = capsys.readouterr().err
+    assert "tidemark: s3://plant/lake" in said
+    assert ": the store cannot be asked: " in said
+    assert "; look at endpoint, region and keys: in `store` of pipeline.yml" in said
