@@ -30,7 +30,12 @@ def command(context: click.Context, format: str) -> None:
         from orchestration.conf.load import load
         from orchestration.storage.models import listed
 
-        show(listed(load(context.obj["conf"]).lake), format, COLUMNS)
+        rows = listed(load(context.obj["conf"]).lake)
+        show(rows, format, COLUMNS)
+        if not rows:
+            click.echo(
+                "no model yet: a run trains the first one `learning_seconds` after the first vector of a group with `anomalies`", err=True
+            )
 
 
 @command.command()

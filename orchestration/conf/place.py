@@ -55,7 +55,7 @@ def lake_path(folder: Path, text: str) -> PurePath:
     except KeyError as error:
         raise ValueError(f"names the variable {error.args[0]}, which is not set; set it, or write the address out") from None
     if not re.fullmatch(ADDRESS, path):
-        raise ValueError("is no address of a lake in an object store; write s3://BUCKET/PREFIX, with letters, digits, - _ . and /")
+        raise ValueError("is no address of a lake in an object store; write s3://BUCKET/PREFIX, such as s3://plant/lake")
     return PurePosixPath(path)
 
 
