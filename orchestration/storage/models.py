@@ -172,7 +172,13 @@ def _ask(conf: Conf, group: str, model_id: str, role: str) -> None:
 def listed(lake: Location) -> list[dict[str, Any]]:
     """Return the models for people, the newest first: since when each is in force, or that it is asked for."""
     events = MODELS.rows(lake)
-    last = {event.model_id: event for event in events if event.event in {ASKED, IN_FORCE}}
+    last = {(event.device_group, event.role, kind): event for event in events for kind in {event.event, ""}}
+    uses = {  # another wish takes the place of one, and another shadow that of one
+        event.model_id: event
+        for event in events
+        if (event.event == ASKED and event is last[event.device_group, event.role, ""])
+        or (event.event == IN_FORCE and (event.role == MAIN or event is last[event.device_group, SHADOW, IN_FORCE]))
+    }
     return [
         {
             "model_id": event.model_id,
@@ -183,7 +189,7 @@ def listed(lake: Location) -> list[dict[str, Any]]:
             "entities": event.entities,
             "features": ", ".join(event.features),
             "threshold": event.threshold,
-            "in_force_after": use.after if (use := last.get(event.model_id)) else None,
+            "in_force_after": use.after if (use := uses.get(event.model_id)) else None,
             "role": None if use is None else use.role if use.event == IN_FORCE else f"{use.role}, {ASKED}",
         }
         for event in reversed(events)

@@ -156,6 +156,29 @@ def test_a_model_that_is_asked_for_judges_from_the_next_slice_on_and_alarms_go_o
     assert [row["model"] for row in rows_of(lake, "in time").values()].count("kitchen-1") == 2 * (600 - 2 * DAY - 1) + 2 * 10
 
 
+def test_models_are_listed_without_a_wish_that_another_one_replaced_and_without_an_ended_shadow(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    vectors(lake, OVENS, range(400), 0)
+    follow(lake, 0, 400)
+    for _ in range(2):
+        train(lake.conf, lake.conf.groups["kitchen"], open_table(lake.table_path("gold.vectors")), START + 300 * STEP, "residual")
+    ask_for(lake.conf, "kitchen-2", SHADOW)
+    vectors(lake, OVENS, range(400, 410), 1)
+    follow(lake, 1, 410)
+    ask_for(lake.conf, "kitchen-3")
+    assert roles(lake) == {"kitchen-1": "main", "kitchen-2": "shadow", "kitchen-3": "main, asked for"}
+    assert roll_back(lake.conf, "kitchen") == "kitchen-1"
+    assert roles(lake) == {"kitchen-1": "main, asked for", "kitchen-2": "shadow", "kitchen-3": None}
+    roll_back(lake.conf, "kitchen", is_shadow=True)
+    vectors(lake, OVENS, range(410, 420), 2)
+    follow(lake, 2, 420)
+    assert roles(lake) == {"kitchen-1": "main", "kitchen-2": None, "kitchen-3": None}
+
+
+def roles(lake: Lake) -> dict[str, str | None]:
+    return {row["model_id"]: row["role"] for row in listed(lake.conf.lake)}
+
+
 def test_a_model_that_is_asked_for_comes_in_force_though_the_clock_is_behind(tmp_path: Path) -> None:
     lake = lake_of(tmp_path)
     vectors(lake, OVENS, range(400), 0)
