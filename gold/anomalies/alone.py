@@ -15,8 +15,8 @@ from gold.anomalies.tail import Floats
 
 ENOUGH, ENOUGH_VECTORS = 14 * DAY, 2000
 """History from which one feature is judged by its season and its past, and not by novelty."""
-Z = np.arange(3.0, 12.0, 0.1)
-"""Thresholds of `moving_z`."""
+Z, AT_ONCE = np.arange(3.0, 12.0, 0.1), 10_000
+"""Thresholds of `moving_z`, and rows of which the windows before are in memory at once."""
 Alarming = Callable[[Series, int], list[int]]
 """Returns the rows of a series that are alarms; the first rows, so many, are for learning."""
 
@@ -46,9 +46,13 @@ def moving_z(series: Series, learned: int) -> list[int]:
 def z_scores(series: Series, learned: int) -> Floats:
     """Compare each feature with mean and deviation of its last rows, a tenth of the learned ones; 0 for the first rows."""
     width, scores = max(learned // 10, 10), np.zeros(len(series.ends))
-    before = np.lib.stride_tricks.sliding_window_view(series.values, width, axis=0)[:-1]
-    spread = before.std(axis=2) + 1e-9 * (1 + np.abs(before.mean(axis=2)))
-    scores[width:] = np.nan_to_num((np.abs(series.values[width:] - before.mean(axis=2)) / spread).max(axis=1))
+    windows = np.lib.stride_tricks.sliding_window_view(series.values, width, axis=0)
+    for first in range(width, len(scores), AT_ONCE):
+        values = series.values[first : first + AT_ONCE]
+        before = windows[first - width :][: len(values)]
+        mean = before.mean(axis=2)
+        spread = before.std(axis=2) + 1e-9 * (1 + np.abs(mean))
+        scores[first : first + AT_ONCE] = np.nan_to_num((np.abs(values - mean) / spread).max(axis=1))
     return scores
 
 

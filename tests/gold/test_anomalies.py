@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gold.anomalies.alarms import Alarmed, Rule, alarms
+from gold.anomalies.alone import z_scores
 from gold.anomalies.judging import PAST, Judged, judge
 from gold.anomalies.model import Model, Series, from_table, to_table, train
 from gold.anomalies.nab import counted
@@ -195,3 +196,9 @@ def test_a_reason_has_as_many_digits_as_people_read() -> None:
     for value, text in ((1.5, "1.5"), (123_456.7, "123,457"), (1_764_422_400_123_456_789.0, "1.7644224e+18"), (-9.99e99, "-9.99e+99")):
         one = np.array([value])
         assert explained(("bytes",), one, one, one, np.ones(1)) == f"bytes {text}, expected {text} ± {text} (100 % of the score)"
+
+
+def test_moving_z_of_a_long_series_is_that_of_its_parts() -> None:
+    values = np.random.default_rng(1).normal(size=(25_000, 2))
+    whole, end = (z_scores(Series(np.arange(len(rows)), rows), 750) for rows in (values, values[15_000:]))
+    assert whole[15_075:].tolist() == end[75:].tolist()
