@@ -132,7 +132,13 @@ def _draw_labelled(panel: Axes, history: History) -> None:
         begin, end = span.astype("datetime64[us]")
         panel.axvspan(begin, end, color=FAULT, linewidth=0)
         panel.annotate(
-            fault.kind, (begin, 1), (2, -9), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7.5, color=PALE
+            shorter(fault.kind),
+            (begin, 1),
+            (2, -9),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=PALE,
         )
     draw_score(panel, at[judged], scores[judged], history.thresholds[judged])
     alarms = [row for row in history.raised.alarms if row >= history.begin]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import MONTHLY, AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -37,6 +37,7 @@ def draw_heading(figure: Figure, title: str, subtitle: str) -> None:
 def set_time_axis(panel: Axes) -> None:
     """Instants in UTC below a panel, and few values beside it."""
     locator = AutoDateLocator(tz="UTC", maxticks=8)
+    locator.intervald[MONTHLY] = [1, 2, 3, 4, 6, 12]  # of four years, which is also what one instant gets, eight ticks are too many
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz="UTC"))
     panel.tick_params(length=0)

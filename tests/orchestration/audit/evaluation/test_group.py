@@ -64,7 +64,7 @@ def test_the_picture_has_a_panel_for_each_labelled_entity(conf: Path, tmp_path: 
 
 
 def test_labels_as_a_spreadsheet_writes_them_and_of_all_times_are_read_and_drawn(conf: Path, tmp_path: Path, tidemark: Tidemark) -> None:
-    of_ever = "oven-01,0001-01-01T00:00:00+14:00,9999-12-31T23:00:00-14:00,spike,"
+    of_ever = f"oven-01,0001-01-01T00:00:00+14:00,9999-12-31T23:00:00-14:00,{'k' * 300},"
     (tmp_path / "labels.csv").write_text(f"\ufeff{labels(*FAULTS)}{of_ever}\n", "utf-8")
     said = tidemark("--conf", conf, "evaluate", "kitchen", "--labels", tmp_path / "labels.csv", "--plot", tmp_path / "faults.png")
     assert said.code == 0, said.err

@@ -9,6 +9,7 @@ from orchestration.audit.evaluation.group_evaluation import judged_vectors
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.serving.plots.anomalies import ANOMALY, BEFORE, BEHIND, around_newest, draw
+from orchestration.serving.plots.style import save
 from tests.anomaly_lake import COLD, anomaly_lake, end_of
 from tests.commands import Tidemark
 
@@ -40,3 +41,9 @@ def test_the_picture_is_written_and_an_entity_that_is_not_there_is_told(conf: Co
     said = tidemark(*command, "--entity", "stove")
     assert "gold.kitchen_anomalies has no rows of 'stove': it has oven-01, oven-02." in said.err
     assert "is not there yet: write `anomalies: {}`" in tidemark("--conf", conf.folder, "plot", "attic", "--anomalies").err
+
+
+@pytest.mark.parametrize("count", [1, 2, 150])
+def test_few_vectors_are_drawn_without_a_warning(conf: Conf, tmp_path: Path, count: int) -> None:
+    rows = {"oven-02": judged_vectors(conf, conf.groups["kitchen"])["oven-02"].slice(0, count)}
+    assert save(draw(conf, conf.groups["kitchen"], rows, 1), tmp_path / "few.png").exists()
