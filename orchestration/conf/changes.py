@@ -82,8 +82,8 @@ def consequence_of(path: SettingPath) -> Consequence:
             is_for_all = True
         case "metrics", _, key, *_:
             is_for_all = key != "label"
-        case "groups", _, "anomalies", key, *_:
-            is_for_all = key == "quiet_hours"  # the others are of models that are trained from now on, and a replay keeps models
+        case "groups", _, "anomalies", _, *_:
+            is_for_all = False  # gold.models has what holds from which window on, and a replay keeps it
         case "groups", _, key, *_:
             is_for_all = key not in {"label", "lateness_seconds", "idle_close_seconds"}
         case "devices", _, key:

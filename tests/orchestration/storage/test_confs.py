@@ -124,7 +124,7 @@ def test_check_says_of_each_change_when_it_holds_and_where_it_is_written(
     [
         ("{}", "kitchen.anomalies was not set, and is {} now", Consequence.FOR_ALL),
         ("{learning_seconds: 3}", "kitchen.anomalies.learning_seconds was not set, and is 3 now", Consequence.FROM_NOW),
-        ("{quiet_hours: {zone: UTC}}", "kitchen.anomalies.quiet_hours.zone was not set, and is UTC now", Consequence.FOR_ALL),
+        ("{quiet_hours: {zone: UTC}}", "kitchen.anomalies.quiet_hours.zone was not set, and is UTC now", Consequence.FROM_NOW),
     ],
 )
 def test_check_says_that_a_group_is_judged_and_when_settings_of_its_models_hold(
