@@ -130,6 +130,8 @@ def events_by_group(lake: Location) -> Mapping[str, list[ModelEvent]]:
 
 def append_events(lake: Location, events: Sequence[ModelEvent]) -> None:
     """Append rows behind those that are there, though the clock of this host may be behind that of another, or have gone back."""
+    if not events:
+        return
     newest = max((before.at for before in MODELS.newest(lake, 1)), default=EPOCH)
     MODELS.append(lake, [replace(event, at=max(event.at, newest + number * MICROSECOND)) for number, event in enumerate(events, 1)])
 
