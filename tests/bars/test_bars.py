@@ -156,7 +156,7 @@ def end_and_start(bars: Bars) -> None:
     """A killed `up` is told by `status`, as its page is gone too. Then an undeclared device is declared, and what it sent is admitted."""
     os.kill(bars.up.process.pid, signal.SIGKILL)
     bars.up.process.wait()
-    until(lambda: not bars.up.left())
+    until(lambda: not bars.up.left(), bars.up.left)
     status = tidemark(bars.plant.conf, "status", "problems", "--format", "json")
     (worst, *_) = json.loads(status.stdout)
     assert (status.returncode, worst["subject"], worst["severity"]) == (1, "lake", "critical")

@@ -68,7 +68,7 @@ def test_up_killed_with_9_leaves_nothing_and_the_next_one_takes_over(up: Up, con
     until(lambda: accepts(conf))
     os.kill(up.process.pid, signal.SIGKILL)
     up.process.wait()
-    until(lambda: not up.left())
+    until(lambda: not up.left(), up.left)
     following = Up(conf, "collector")
     until(lambda: accepts(conf))
     assert following.end() == 0
