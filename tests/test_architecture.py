@@ -23,7 +23,8 @@ MAY_IMPORT = {
 }
 ORDER = (
     *("cli", "service", "web", "supervisor", "serving", "flows", "audit", "quality", "jobs", "engine", "flow", "alerts"),
-    *("connectors", "storage", "conf", "column_texts", "rendering", "crash", "location", "stores", "secrets", "errors", "utc"),
+    *("connectors", "storage", "conf", "column_texts", "rendering", "crash", "location", "stores", "secrets"),
+    *("errors", "utc", "end_signals"),
 )
 """Rooms of orchestration, from top to bottom: a room imports only what stands below it."""
 TOP_LEVEL = {

@@ -1,6 +1,5 @@
 """`tidemark alerts problems`: messages about what is wrong, by a process of its own."""
 
-import signal
 import threading
 from typing import Any
 
@@ -21,13 +20,13 @@ def problems(obj: dict[str, Any]) -> None:
       tidemark alerts problems
     """
     from orchestration.conf.load import load
+    from orchestration.end_signals import end_by_signals
     from orchestration.engine.progress import Progress
     from orchestration.supervisor.problem_notices import ProblemSender
 
     stop = threading.Event()
     sender = ProblemSender(load(obj["conf"]), Progress([]), stop)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    end_by_signals(stop)
     sender.start()
     stop.wait()
     sender.wake()

@@ -1,7 +1,6 @@
 """`tidemark alerts`: what fires, who has seen it, silences, a watch of fast alerts, and a try of the alerts of conf."""
 
 import getpass
-import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from expectations.wording import counted
 from orchestration.cli.alert_problems import problems
 from orchestration.cli.option_types import FILE
 from orchestration.cli.silences import INSTANT, silence, silences, unsilence
+from orchestration.end_signals import end_by_signals
 from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
 
@@ -131,8 +131,7 @@ def watch(obj: dict[str, Any]) -> None:
     from orchestration.alerts.watch import Watch
 
     watch = Watch(_conf(obj), lambda line: click.echo(visible(f"tidemark: {line}"), err=True))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: watch.stop.set())
+    end_by_signals(watch.stop)
     watch.run()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.end_signals import end_by_signals
 from orchestration.rendering import plain, show, visible
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     conf, stop, is_first, summaries = conf_to_run(obj["conf"]), threading.Event(), True, list["Summary"]()
     console = Console(stderr=True, force_terminal=False if format == "json" else None)
     with sole_writer(conf.lake) as lease, _noting(conf) as note:
-        _listen(stop)
+        end_by_signals(stop)
         while is_first or not (once or stop.is_set()):
             is_first = False
             generations.switch(conf.lake, datetime.now(UTC))
@@ -103,11 +104,6 @@ def _noting(conf: "Conf") -> "AbstractContextManager[Callable[[Mapping[str, Any]
     return traced(conf.traces, conf.pipeline, of_lake)
 
 
-def _listen(stop: threading.Event) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-
-
 def _start(lease: "HeldLease", stop: threading.Event, session: "Callable[[], SparkSession]") -> "SparkSession":
     """Start the session, under the lease too."""
     # The JVM ignores SIGTERM, so that a signal to the whole group, as a terminal and systemd send it, reaches this process alone. This
@@ -117,7 +113,7 @@ def _start(lease: "HeldLease", stop: threading.Event, session: "Callable[[], Spa
     spark = session()
     is_starting.clear()
     lease.share(spark)
-    _listen(stop)
+    end_by_signals(stop)
     return spark
 
 

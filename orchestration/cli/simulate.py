@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import signal
 import sys
 import threading
 from collections import Counter
@@ -16,6 +15,7 @@ import click
 
 from expectations.wording import counted
 from orchestration.cli.option_types import PATH
+from orchestration.end_signals import end_by_signals
 from orchestration.utc import from_iso, from_micros, to_iso
 
 if TYPE_CHECKING:
@@ -148,8 +148,7 @@ def _feed(plan: Plan, landing: Landing, options: dict[str, Any], progress: Calla
     files = min(options["files"] or DEFAULT_FILES, plan.events)
     if options["rate"]:
         stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
+        end_by_signals(stop)
         at_rate(plan, landing, stop, progress)
     elif options["order"] == "shuffled":
         if files > MOST_SHUFFLED_FILES:

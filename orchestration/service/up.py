@@ -4,7 +4,6 @@ Each part is a process (process.py). This one needs no Spark, and asks the lake 
 """
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from orchestration.conf.load import ACCEPTED, read_conf
 from orchestration.conf.model import Conf
+from orchestration.end_signals import end_by_signals
 from orchestration.errors import ConfError, describe
 from orchestration.service.jobs import Jobs
 from orchestration.service.journal import Journal
@@ -69,8 +69,7 @@ class Service:
         lake = self.conf.lake
         doing = f"runs the lake at {lake} by `tidemark up`"
         with sole_writer(folder_of(lake), self._tell, doing):
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: self.stop.set())
+            end_by_signals(self.stop)
             self._journal = Journal(lake)
             self._end_leftovers()
             self._refusal.lift(self.conf)  # as an `up` that was killed left it
