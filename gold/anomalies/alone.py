@@ -10,7 +10,7 @@ from gold.anomalies.detectors import NOVELTY_THRESHOLD, PAUSE
 from gold.anomalies.judging import PAST, judge
 from gold.anomalies.model import DECAYS, Series, train, two_largest
 from gold.anomalies.novelty import Memory
-from gold.anomalies.residual import DAY, LAGS
+from gold.anomalies.residual import DAY, LAGS, has_half
 from gold.anomalies.tail import Floats
 
 ENOUGH, ENOUGH_VECTORS = 14 * DAY, 2000
@@ -28,8 +28,7 @@ def by_default(series: Series, learned: int) -> list[int]:
         surprises = Memory(learned).judge(series.values[:, 0], series.ends)
         rule = Rule(NOVELTY_THRESHOLD, PAUSE * learned, DECAYS * learned)
         return _rows(alarms(rule, two_largest(surprises)).is_alarm)
-    has_half = 2 * (~np.isnan(series.values[:learned])).sum(axis=1) >= features
-    if not has_half[2 * LAGS :].any():
+    if not has_half(series.values[2 * LAGS : learned]).any():
         return []  # there is nothing to learn from
     past, rest = (Series(series.ends[part], series.values[part]) for part in (slice(learned), slice(learned, None)))
     model = train([str(number) for number in range(features)], int(np.median(np.diff(series.ends))), [("", past)])

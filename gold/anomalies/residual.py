@@ -132,6 +132,11 @@ def smoothed(scores: Floats, level: float) -> Floats:
     return np.asarray(np.array([*means])[np.cumsum(is_there)])
 
 
+def has_half(values: Floats) -> npt.NDArray[np.bool_]:
+    """Say for each vector whether half of its features are there: with fewer it has no score, and nothing is learned from it."""
+    return np.asarray(2 * (~np.isnan(values)).sum(axis=1) >= values.shape[1])
+
+
 def mean_squares(residuals: Floats) -> Floats:
     """Return the score of each vector; NaN where less than half of the features are there."""
     is_there = ~np.isnan(residuals)
@@ -140,7 +145,7 @@ def mean_squares(residuals: Floats) -> Floats:
     total = squares[:, 0].copy()
     for feature in range(1, squares.shape[1]):
         total += squares[:, feature]
-    return np.asarray(np.where(2 * count >= residuals.shape[1], total / np.maximum(count, 1), np.nan))
+    return np.asarray(np.where(has_half(residuals), total / np.maximum(count, 1), np.nan))
 
 
 def fit(values: Floats, phase: Floats | None) -> tuple[Fitted, dict[str, Floats]]:

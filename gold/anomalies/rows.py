@@ -20,6 +20,7 @@ from gold.alerts.spec import Hours
 from gold.anomalies.detectors import DETECTORS, Before
 from gold.anomalies.judging import PAST
 from gold.anomalies.model import Model, Series
+from gold.anomalies.residual import has_half
 from gold.anomalies.tail import Floats
 from gold.anomalies.vectors import Vectors
 from gold.schema import ANOMALIES, BESIDE
@@ -247,15 +248,14 @@ def _part(  # noqa: PLR0917
     state = left.state if left.features == (model.detector, *model.features) else None
     series = Series(vectors.ends, vectors.values[:, at], _is_quiet(judges.quiet_hours, vectors.ends))
     judged = DETECTORS[model.detector].judge(model, entity, series, Before(past[:, at], state, left.model == model_id))
-    has_score = ~np.isnan(judged.scores)
+    has_score, is_scarce = ~np.isnan(judged.scores), ~has_half(series.values)
     columns.scores[rows], columns.is_alarm[rows] = judged.scores, judged.is_alarm
     columns.thresholds[rows] = np.where(has_score, judged.thresholds, np.nan)
     for values, of_model in zip(columns.lists, (judged.expected, judged.bands, judged.shares), strict=True):
         values[rows, at] = of_model
     columns.reasons += [None] * count
     for row in np.flatnonzero(~has_score).tolist():
-        is_scarce = 2 * int((~np.isnan(series.values[row])).sum()) < len(at)
-        columns.reasons[rows.start + row] = TOO_FEW if is_scarce else LEARNING
+        columns.reasons[rows.start + row] = TOO_FEW if is_scarce[row] else LEARNING
     for row in np.flatnonzero(judged.scores >= model.rule.threshold).tolist():
         parts = (series.values[row], judged.expected[row], judged.bands[row], judged.shares[row])
         columns.reasons[rows.start + row] = explained(model.features, *parts)

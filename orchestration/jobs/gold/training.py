@@ -6,12 +6,12 @@ from importlib.metadata import version
 from itertools import chain
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from expectations.wording import hint
 from gold.anomalies.detectors import DETECTORS
 from gold.anomalies.model import NOVELTY, RESIDUAL, Series
+from gold.anomalies.residual import has_half
 from gold.anomalies.vectors import matrix, runs
 from gold.schema import VECTOR_KEY
 from gold.windows.revisions import latest
@@ -144,5 +144,5 @@ def _history(vectors: OpenTable, group: Group, entities: dict[str, int], until: 
         values, ends = matrix(rows, features)[:, at], rows["window_end"].cast(pa.int64()).to_numpy()
         for name, begin, end in runs(rows["entity"]):
             of_entity = Series(ends[begin:end], values[begin:end])
-            if (2 * (~np.isnan(of_entity.values)).sum(axis=1) >= len(at)).sum() >= LEAST_VECTORS:
+            if has_half(of_entity.values).sum() >= LEAST_VECTORS:
                 yield name, of_entity
