@@ -151,12 +151,12 @@ def ask_for(conf: Conf, model_id: str, role: str = MAIN) -> None:
 
 def roll_back(conf: Conf, group: str, *, is_shadow: bool = False) -> str:
     """Ask for the model that was in force before the present one; ConfError where there is none. The shadow ends. Returns its id."""
+    if group not in conf.groups:
+        raise ConfError(f"there is no group {group!r}; {hint(group, conf.groups, '`tidemark models` lists groups and models')}")
     role = SHADOW if is_shadow else MAIN
     events = [event for event in MODELS.rows(conf.lake, [("device_group", "=", group)]) if event.role == role]
     present = events[-1].model_id if events else ""
     former = [model_id for _, model_id in in_force(events, role) if model_id != present]
-    if group not in conf.groups:
-        raise ConfError(f"there is no group {group!r}; {hint(group, conf.groups, '`tidemark models` lists groups and models')}")
     if not (present if is_shadow else former):
         has = "has no model beside the one in force" if is_shadow else "has had no other model"
         raise ConfError(f"{group} {has}; `tidemark models` lists them")
